@@ -23,6 +23,7 @@ import gpu_token_profile
 import harness
 import llama_rocm
 import random_gguf
+from rocm import options
 
 fetch_model = harness.fetch_model
 
@@ -34,6 +35,7 @@ SMALL = random_gguf.LLAMA | dict(hidden=512, ff=1536, layers=8, heads=8, kv_head
 # The most instructions and transactions of a token, and of a prompt, as shares of llama.cpp's.
 TARGETS = {"gfx1100": {"token": (1 / 12, 1 / 5), "prompt": (1 / 2, 1 / 2)}}
 OTHERS = {"token": (1 / 6, 1 / 3), "prompt": (1 / 2, 1 / 2)}
+MODELS = (fetch_model.MODELS["smollm2"].target, "SmolLM2-135M.Q4_0.gguf", "SmolLM2-135M.Q8_0.gguf", "random-60M.Q4_K_M.gguf")
 COUNTS = ("launches", "instructions", "matrix", "bytes", "transactions", "conflict_cycles")
 
 
@@ -103,7 +105,7 @@ class Side:
         """Returns the counts of the prompt and of tokens - 1 tokens after it, and the ids that were generated."""
         def run(environment):
             if self.name == "llama.cpp":
-                return llama_rocm.generate(self.model, self.prompt[1], tokens, self.args.library, environment=environment)
+                return llama_rocm.generate(self.model, self.prompt[1], tokens, self.args.library, more=environment)
             out = run_wick(self.args, "generate", "-m", self.model, "--device", "hip:0", "-p", self.prompt[0], "-n", tokens,
                            "--temp", 0, "--ignore-eos", "--json", environment=environment)
             return json.loads(out)["tokens"]
@@ -171,36 +173,42 @@ def markdown(rows):
 
 
 def models(args, folder):
-    """Yields (file, words of prompts)."""
-    q4_1 = Path(fetch_model.fetch())
-    text = [f" {word}" for word in WORDS.split()]
-    yield q4_1, text
-    for kind in ("q4_0", "q8_0"):
-        file = Path(folder) / f"SmolLM2-135M.{kind.upper()}.gguf"
-        run_wick(args, "quantize", q4_1, file, kind)
+    """Yields (file, words of prompts) of the models whose names have one of --models."""
+    for name in MODELS:
+        if not any(part in name for part in args.models):
+            continue
+        file, text = Path(folder) / name, [f" {word}" for word in WORDS.split()]
+        if name == MODELS[0]:
+            file = Path(fetch_model.fetch())
+        elif name == MODELS[-1]:
+            random_gguf.write(SMALL, "Q4_K_M", file)
+            text = [f"t{3 + i * 37 % 2000}" for i in range(200)]
+        else:
+            run_wick(args, "quantize", fetch_model.fetch(), file, file.stem.rpartition(".")[2].lower())
         yield file, text
-    small = Path(folder) / "random-60M.Q4_K_M.gguf"
-    random_gguf.write(SMALL, "Q4_K_M", small)
-    yield small, [f"t{3 + i * 37 % 2000}" for i in range(200)]
+
+
+def part_of_name(text):
+    if not any(text in name for name in MODELS):
+        raise argparse.ArgumentTypeError(f"no model has {text} in its name: they are {', '.join(MODELS)}")
+    return text
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     harness.add_wick_option(parser)
-    parser.add_argument("--library", type=lambda p: Path(p).resolve(), default=harness.ROOT / "build/emu/lib/libamdhip64.so.6",
-                        help="the emulator (make emu)")
-    parser.add_argument("--architectures", nargs="+", default=["gfx1100", "gfx90a", "gfx942"])
-    parser.add_argument("--models", nargs="+", help="a selection by parts of names, such as Q4_1 (default: all)")
+    llama_rocm.add_library_option(parser)
+    parser.add_argument("--architectures", nargs="+", choices=llama_rocm.ARCHITECTURES, default=llama_rocm.ARCHITECTURES)
+    parser.add_argument("--models", type=part_of_name, nargs="+", default=[""],
+                        help="a selection by parts of names, such as Q4_1 (default: all)")
     parser.add_argument("--out", type=Path, help="write OUT.json and OUT.md")
     args = parser.parse_args()
     harness.check_wick(args.wick)
-    if not args.library.exists():
-        raise Failed(f"no {args.library}: make emu")
+    if args.out and not args.out.parent.is_dir():
+        raise Failed(f"there is no folder {args.out.parent}")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for model, words in models(args, folder):
-            if args.models and not any(part in model.name for part in args.models):
-                continue
             prompt = prompt_of(args, model, words)
             for architecture in args.architectures:
                 rows += compare(args, model, architecture, prompt)

@@ -114,11 +114,15 @@ def main():
     args = parser.parse_args()
     try:
         profile = json.loads(args.profile.read_text())
-        print("\n".join(table(profile)))
-        sums = total(profile)
-        print(f"\nEstimates, not measurements: all kernels at least {1e3 * sums['at least']:.3f} ms, about {1e3 * sums['estimate']:.3f} ms.")
-    except (OSError, KeyError, ValueError) as error:
-        print(f"amd_times: {args.profile}: {error}", file=sys.stderr)
+        lines, sums = list(table(profile)), total(profile)
+        print("\n".join(lines))
+        print(f"\nEstimates, not measurements: all kernels at least {1e3 * sums['at least']:.3f} ms, "
+              f"about {1e3 * sums['estimate']:.3f} ms.")
+    except OSError as error:
+        print(f"amd_times: {error}", file=sys.stderr)
+        return 2
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        print(f"amd_times: {args.profile} isn't a profile of the emulator: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
     return 0
 

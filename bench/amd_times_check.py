@@ -17,6 +17,7 @@ import amd_times
 import harness
 import llama_rocm
 import random_gguf
+from rocm import options
 
 # (shape, type, tokens of a micro-batch or 1, tokens/s)
 PUBLISHED = [
@@ -29,7 +30,7 @@ FEW, MORE, TOKENS = 2, 4, 2
 def run(args, model, count, tokens):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "profile.json"
-        llama_rocm.generate(model, [3 + i % 900 for i in range(count)], tokens, args.library, environment={
+        llama_rocm.generate(model, [3 + i % 900 for i in range(count)], tokens, args.library, more={
             "WICK_EMU_DEVICES": "gfx1100", "WICK_EMU_PROFILE": str(file), "WICK_EMU_CHECK": "none"})
         return amd_times.total(json.loads(file.read_text()))
 
@@ -59,11 +60,12 @@ def kendall(a, b):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=lambda p: Path(p).resolve(), default=harness.ROOT / "build/emu/lib/libamdhip64.so.6",
-                        help="the emulator (make emu)")
-    parser.add_argument("--rows", type=int, nargs="+", default=range(len(PUBLISHED)), help="a selection, by number from 0 on")
-    parser.add_argument("--folder", default=os.environ.get("TMPDIR"), help="folder for the models (default: a temporary one)")
+    parser = options.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    llama_rocm.add_library_option(parser)
+    rows = range(len(PUBLISHED))
+    parser.add_argument("--rows", type=int, nargs="+", choices=rows, default=rows, help="a selection")
+    parser.add_argument("--folder", type=options.existing, default=os.environ.get("TMPDIR"),
+                        help="folder for the models (default: a temporary one)")
     args = parser.parse_args()
     print("| model | tokens | published, ms | at least, ms | estimate, ms | estimate / published |")
     print("|" + "---|" * 6)

@@ -3,9 +3,10 @@
 ggml_rocm.py --library FILE, with FILE such as build/emu/lib/libamdhip64.so.6.
 
 Each runs on ggml's CPU backend and on the GPU of FILE, the emulator's HIP runtime, and prints "ok NAME" if the results agree, else
-"bad NAME: why"; without a Python for the wheel's modules, "skipped NAME: why". whisper.cpp: a second of sound, and four greedy tokens with their logits. stable-diffusion.cpp: its
-ESRGAN upscaler on an image of 8 x 8 pixels; its diffusion models have fixed sizes of a gigabyte and more. The modules need
-Python 3.12 or 3.13, which is looked for, and NumPy, which pip fetches into the cache.
+"bad NAME: why"; without a Python for the wheel's modules, "skipped NAME: why". whisper.cpp: a second of sound, and four greedy
+tokens with their logits. stable-diffusion.cpp: its ESRGAN upscaler on an image of 8 x 8 pixels; its diffusion models have fixed
+sizes of a gigabyte and more. The modules need Python 3.12 or 3.13, which is looked for, and NumPy, which pip fetches into the
+cache. Exits with 77 if PyPI can't be reached.
 """
 
 import argparse
@@ -13,19 +14,17 @@ import array
 import importlib
 import json
 import math
-import os
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import llama_rocm
-from llama_cpp import PeerError, run, say
+from rocm import options, wheels
+from rocm.processes import call, guarded
 
-NUMPY = "2.2.6"
 # Names, and the arguments of run_whisper() and run_esrgan().
 TESTS = [("whisper.cpp", "whisper", False), ("whisper.cpp with flash attention", "whisper", True),
          ("stable-diffusion.cpp, ESRGAN", "esrgan", False),
@@ -45,24 +44,6 @@ def find_python():
         if done.stdout.strip() in ("12", "13"):
             return str(name), f"3.{done.stdout.strip()}"
     return None, None
-
-
-def ensure_numpy(version):
-    """The folder of NumPy for that version of Python."""
-    root = llama_rocm.root_dir()
-    folder = root / f"numpy-{NUMPY}-{version}"
-    if folder.is_dir():
-        return folder
-    say(f"fetching numpy {NUMPY} for Python {version} with pip (16 MB)")
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=root) as temporary:
-        temporary = Path(temporary)
-        run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-cache-dir", "--only-binary=:all:",
-             "--disable-pip-version-check", "--python-version", version, "--platform", "manylinux_2_17_x86_64", "-d", temporary,
-             f"numpy=={NUMPY}"], root / "numpy.log", f"pip download numpy=={NUMPY}")
-        with zipfile.ZipFile(next(temporary.glob("*.whl"))) as wheel:
-            wheel.extractall(temporary / "numpy")
-        os.rename(temporary / "numpy", folder)
-    return folder
 
 
 class Random:
@@ -225,7 +206,7 @@ def test(name, kind, option, library, python, env):
     command = [python, __file__, "--library", str(library), "--inside", kind, *(["--option"] if option else [])]
     with tempfile.TemporaryDirectory(prefix="ggml-rocm-") as folder:
         profile = Path(folder) / "profile.json"
-        done = subprocess.run(command, env=dict(env, WICK_EMU_PROFILE=str(profile)), capture_output=True, text=True, check=False)
+        done = call(command, dict(env, WICK_EMU_PROFILE=str(profile)))
         kernels = json.loads(profile.read_text())["kernels"] if profile.is_file() else []
     said = (done.stdout + done.stderr).splitlines()
     faults = [line for line in said if line.startswith("wick-emu:")]
@@ -240,8 +221,9 @@ def test(name, kind, option, library, python, env):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="the HIP runtime")
+    parser = options.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", type=options.existing, required=True, help="the HIP runtime")
+    parser.add_argument("--cache", type=Path, help="the folder of the wheels")
     parser.add_argument("--inside", choices=("whisper", "esrgan"), help=argparse.SUPPRESS)  # in the process of its own
     parser.add_argument("--option", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -254,15 +236,11 @@ def main():
     if python is None:
         print("skipped whisper.cpp and stable-diffusion.cpp: there is no Python 3.12 or 3.13 on PATH")
         return 0
-    libraries = llama_rocm.ensure()
-    env = dict(os.environ, PYTHONPATH=f"{ensure_numpy(version)}:{libraries}")
-    env["LD_LIBRARY_PATH"] = f"{libraries}:{args.library.resolve().parent}"
-    return 0 if all([test(*each, args.library, python, env) for each in TESTS]) else 1
+    numpy = wheels.unpacked(wheels.NUMPY[version], args.cache)
+    with llama_rocm.environment(args.library, args.cache) as (wheel, env):
+        env["PYTHONPATH"] = f"{numpy}:{wheel}"
+        return 0 if all([test(*each, args.library, python, env) for each in TESTS]) else 1
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (PeerError, OSError) as error:
-        print(f"ggml_rocm: {error}", file=sys.stderr)
-        sys.exit(2)
+    sys.exit(guarded("ggml_rocm", main))

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,8 +21,23 @@ from rocm import amd_suites, packages, page, processes, suites, wheels  # noqa: 
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder. endless: wheels don't end."""
+
+    endless = False
+
     def log_message(self, *_):
         pass
+
+    def do_GET(self):
+        if not self.endless or not self.path.endswith(".whl"):
+            return super().do_GET()
+        self.send_response(200)
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b"x" * 65536)
+        except OSError:
+            return None
 
 
 class Wheels(unittest.TestCase):
@@ -49,14 +65,14 @@ class Wheels(unittest.TestCase):
             wheel.writestr("triton-9.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr("triton-9.0.dist-info/RECORD", "")
         (self.index / "index.html").write_text(f'<a href="{self.NAME}">{self.NAME}</a>')
-        self.pins, self.python = dict(wheels.TRITON), wheels.PYTHON
-        wheels.TRITON["9.0"] = hashlib.sha256((self.index / self.NAME).read_bytes()).hexdigest()
-        wheels.PYTHON = sys.version_info[:2]
+        data = (self.index / self.NAME).read_bytes()
+        self.pins = dict(wheels.WHEELS)
+        wheels.WHEELS["triton-9.0"] = wheels.Wheel("triton", "9.0", "{}.{}".format(*sys.version_info), len(data),
+                                                   hashlib.sha256(data).hexdigest())
 
     def tearDown(self):
-        wheels.TRITON.clear()
-        wheels.TRITON.update(self.pins)
-        wheels.PYTHON = self.python
+        wheels.WHEELS.clear()
+        wheels.WHEELS.update(self.pins)
 
     @staticmethod
     def restore(name, value):
@@ -67,17 +83,20 @@ class Wheels(unittest.TestCase):
 
     def fails(self, *parts):
         with self.assertRaises(packages.RocmError) as caught:
-            wheels.triton("9.0", self.cache)
+            wheels.unpacked("triton-9.0", self.cache)
         for part in parts:
             self.assertIn(part, str(caught.exception))
         self.assertNotIn("\n", str(caught.exception))
         self.assertEqual(list(self.cache.iterdir()), [])
 
     def test_a_wheel_is_unpacked_once(self):
-        tree = wheels.triton("9.0", self.cache)
+        tree = wheels.unpacked("triton-9.0", self.cache)
+        self.assertEqual((tree / "triton/__init__.py").read_text(), "x = 1\n")
+        (tree / "triton/__init__.py").write_text("x = 2\n")
+        wheels.unpacked("triton-9.0", self.cache)
         self.assertEqual((tree / "triton/__init__.py").read_text(), "x = 1\n")
         (self.index / self.NAME).unlink()  # it isn't fetched again
-        self.assertEqual(wheels.triton("9.0", self.cache), tree)
+        self.assertEqual(wheels.unpacked("triton-9.0", self.cache), tree)
         self.assertEqual([path.name for path in self.cache.iterdir()], ["triton-9.0"])
 
     def test_a_missing_wheel_is_named(self):
@@ -88,8 +107,9 @@ class Wheels(unittest.TestCase):
     def test_a_server_that_cant_be_reached(self):
         os.environ["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"
         with self.assertRaises(packages.Unreachable) as caught:
-            wheels.triton("9.0", self.cache)
+            wheels.unpacked("triton-9.0", self.cache)
         self.assertEqual(str(caught.exception), "triton 9.0 can't be had: PyPI can't be reached")
+        self.assertEqual(list(self.cache.iterdir()), [])
         triton = amd_suites.suite("Triton's kernels", "9.0", "triton", (), None, [[]])
         other = amd_suites.suite("nothing", "1", "gtest", (), None, [[]])
         runner = amd_suites.Runner(self.folder, self.cache)
@@ -109,9 +129,53 @@ class Wheels(unittest.TestCase):
         self.fails("triton 9.0 can't be had", "SHA-256")
 
     def test_another_python_is_refused(self):
-        wheels.PYTHON = (2, 7)
-        with self.assertRaisesRegex(packages.RocmError, "is pinned for Python 2.7"):
-            wheels.triton("9.0", self.cache)
+        wheels.check_python("triton-9.0")
+        wheels.WHEELS["triton-9.0"] = wheels.WHEELS["triton-9.0"]._replace(python="2.7")
+        with self.assertRaisesRegex(packages.RocmError, "triton 9.0 is pinned for Python 2.7"):
+            amd_suites.Runner(self.folder, self.cache).prepare(
+                [amd_suites.suite("Triton's kernels", "9.0", "triton", (), None, [[]])])
+
+    def test_what_a_server_sends_for_ever(self):
+        self.addCleanup(setattr, packages, "SPARE", packages.SPARE)
+        packages.SPARE = 4096
+        self.addCleanup(setattr, Server, "endless", False)
+        Server.endless = True
+        self.fails("triton 9.0 can't be had: more than", "bytes came")
+
+    def test_a_server_that_sends_nothing(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            os.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+            self.addCleanup(setattr, packages, "PATIENCE", packages.PATIENCE)
+            packages.PATIENCE = 5
+            with self.assertRaisesRegex(packages.Unreachable, "PyPI can't be reached: nothing came in 5 s"):
+                wheels.unpacked("triton-9.0", self.cache)
+
+    def test_a_signal_while_a_wheel_is_fetched(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            os.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+            script = ROOT / "bench/peers/llama_rocm.py"
+            child = subprocess.Popen([sys.executable, str(script), str(script), "1", "1", "--cache", str(self.cache)],
+                                     stderr=subprocess.PIPE, text=True)
+            silent.settimeout(60)
+            connection = silent.accept()[0]
+            self.assertTrue(list(self.cache.glob(".download-*")))
+            child.terminate()
+            said = child.communicate(timeout=60)[1]
+            connection.close()
+        self.assertEqual((child.returncode, said.splitlines()[-1]), (143, "llama_rocm: interrupted"))
+        self.assertEqual(list(self.cache.iterdir()), [])
+
+    def test_peers_are_skipped_without_a_server(self):
+        os.environ["PIP_INDEX_URL"] = "http://127.0.0.1:9/simple"
+        script = ROOT / "bench/peers/llama_rocm.py"
+        done = subprocess.run([sys.executable, str(script), str(script), "1", "1", "--cache", str(self.cache)],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr.splitlines()[-1]),
+                         (77, "llama_rocm: inferna-rocm 0.7.0 can't be had: PyPI can't be reached"))
+        for kind in ("llama", "ggml"):
+            suite = amd_suites.suite("peer", "0.7.0", kind, (), None, [[]])
+            with self.assertRaises(packages.Unreachable):
+                amd_suites.Runner(self.folder, self.cache).reachable([(suite, "0.7.0", "gfx1100")])
 
 
 class Judges(unittest.TestCase):
@@ -180,20 +244,20 @@ class TheList(unittest.TestCase):
         for suite in amd_suites.all_suites():
             self.assertEqual(set(suite.groups) - known, set(), suite.name)
             self.assertLessEqual(set(suite.chips), set(amd_suites.CHIPS))
-            self.assertTrue(suite.kind != "triton" or suite.release in wheels.TRITON)
+            self.assertLessEqual(set(amd_suites.wheels_of(suite)), set(wheels.WHEELS))
         keys = [(suite.name, suite.release) for suite in amd_suites.all_suites()]
         self.assertEqual(len(keys), len(set(keys)))
 
     def test_programs_of_the_repository_compile(self):
         with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            amd_suites.compile_c("cc", "smi.c", folder / "smi.so", "-shared", "-fPIC", "-Wall", "-Werror")
-            amd_suites.compile_c("c++", "rccl_calls.cpp", folder / "calls", "-std=c++20", "-Wall", "-Werror", "-ldl")
+            folder, source = pathlib.Path(folder), ROOT / "tools" / "rocm"
+            processes.compile_c("cc", source / "smi.c", folder / "smi.so", "-shared", "-fPIC", "-Wall", "-Werror")
+            processes.compile_c("c++", source / "rccl_calls.cpp", folder / "calls", "-std=c++20", "-Wall", "-Werror", "-ldl")
             done = subprocess.run([folder / "calls", "/no/hip", "/no/rccl"], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertTrue(done.stdout.startswith("bad start: /no/hip"))
             with self.assertRaisesRegex(packages.RocmError, "smi.c can't be compiled"):
-                amd_suites.compile_c("cc", "smi.c", folder / "no" / "smi.so", "-shared")
+                processes.compile_c("cc", source / "smi.c", folder / "no" / "smi.so", "-shared")
 
 
 class Command(unittest.TestCase):
@@ -207,17 +271,30 @@ class Command(unittest.TestCase):
                                 (("test", ""), "there is no suite "),
                                 (("test", "--chips", "gfx1"), "there is no chip gfx1"),
                                 (("test", "--chips", ","), "no chip was chosen"),
+                                (("test", "RCCL", "--chips", "gfx942"), "RCCL doesn't run on gfx942"),
+                                (("test", "--seconds", "nan"), "nan isn't above 0"),
                                 (("--emulator", "/none", "test", "RCCL"), "make emu")):
             done = self.call(*arguments)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
             self.assertIn(text, done.stderr)
+
+    def test_what_is_missing_is_named_at_the_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "lib").mkdir()
+            (pathlib.Path(folder) / "lib" / "libwick_emu.so").touch()
+            (pathlib.Path(folder) / "broken.json").write_text("[{}]")
+            for arguments, text in ((("--build", "/none", "test", "gpu_libraries_test"), "/none/bin is missing"),
+                                    (("test", "RCCL", "--record-to", folder + "/broken.json"), "row 1: suite is missing")):
+                done = self.call("--emulator", folder, *arguments)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+                self.assertIn(text, done.stderr)
 
     def test_names(self):
         lines = self.call("test", "--list").stdout.splitlines()
         self.assertIn("rocblas-bench", lines)
         self.assertEqual(len(list(amd_suites.chosen(["rocPRIM"], ("gfx90a",)))), len(amd_suites.ROCPRIM))
         triton = amd_suites.chosen(["Triton"], ("gfx1100",))
-        self.assertEqual([suite.release for suite, _, _ in triton], list(wheels.TRITON))
+        self.assertEqual([suite.release for suite, _, _ in triton], ["3.9.0", "3.6.0", "3.2.0"])
         one = list(amd_suites.chosen(["Triton's kernels 3.9.0"], ("gfx90a", "gfx1100")))
         self.assertEqual([(suite.release, chip) for suite, _, chip in one], [("3.9.0", "gfx1100"), ("3.9.0", "gfx90a")])
 

@@ -18,12 +18,31 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import machine, packages, page, processes, suites, token_time  # noqa: E402
+from rocm import errors, machine, packages, page, processes, suites, token_time, trees  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder. lie: what becomes of the packages that it serves."""
+
+    lie = None
+
     def log_message(self, *_):
         pass
+
+    def do_GET(self):
+        if self.lie is None:
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Length", "100000000000")
+        self.end_headers()
+        try:
+            while self.lie == "endless":
+                self.wfile.write(b"x" * 65536)
+            for _ in range(100):
+                time.sleep(0.1)
+                self.wfile.write(b"x" if self.lie == "trickle" else b"")
+        except OSError:
+            return None
 
 
 class Packages(unittest.TestCase):
@@ -96,7 +115,55 @@ class Packages(unittest.TestCase):
 
     def test_a_missing_package_is_named(self):
         (self.pool / "procr.deb").unlink()
-        self.fails("procr.deb can't be had", "127.0.0.1")
+        self.fails("procr.deb can't be had", "127.0.0.1", "404")
+
+    def test_a_mirror_that_lies(self):
+        self.addCleanup(setattr, Server, "lie", None)
+        self.addCleanup(setattr, packages, "PATIENCE", packages.PATIENCE)
+        self.addCleanup(setattr, packages, "SLOWEST", packages.SLOWEST)
+        packages.PATIENCE, packages.SLOWEST = 1, 1000
+        for lie, text in (("endless", ": more than "), ("trickle", "fewer than 1000 bytes a second came"),
+                          ("silence", "nothing came in 1 s")):
+            Server.lie = lie
+            started = time.monotonic()
+            self.fails("p7.2.4.deb can't be had", text)
+            self.assertLess(time.monotonic() - started, 60)
+
+    def test_a_file_that_grows_for_ever(self):
+        (self.cache / "folder").mkdir(parents=True)
+        for command in (["sh", "-c", 'exec cat /dev/zero > "$TMPDIR/file"'],  # a signal ends it
+                        [sys.executable, "-c", "import os; out = open(os.environ['TMPDIR'] + '/file', 'wb')\n"
+                                               "while out.write(bytes(1 << 16)): pass"]):
+            with self.assertRaisesRegex(packages.RocmError, "^more than 1000 bytes came$"):
+                packages.call_download(command, self.cache / "folder", 1000)
+            self.assertEqual(packages.size_of(self.cache / "folder"), 1000 + packages.SPARE)
+
+    def test_what_apt_says(self):
+        helper = self.folder / "helper"
+        helper.write_text("#!/bin/sh\necho 'E: one' >&2; echo 'Err:1 two'; echo ' three' >&2; echo 'E: four' >&2; exit 100\n")
+        helper.chmod(0o755)
+        self.addCleanup(setattr, packages, "APT_HELPER", packages.APT_HELPER)
+        packages.APT_HELPER = str(helper)
+        self.fails("can't be had: http://127.0.0.1", ": one; four")
+
+    def test_a_changed_folder_is_unpacked_again(self):
+        library = self.prepare()[2] / "libbase.so"
+        changes = [lambda: library.write_bytes(b"else"), library.unlink, lambda: os.utime(library),
+                   lambda: (self.cache / "base" / trees.MARK).write_text("{}"),
+                   lambda: (self.cache / "base" / trees.MARK).write_text('{"stamp": 5, "files": 5}')]
+        for change in changes:
+            change()
+            self.assertEqual((self.prepare()[2] / "libbase.so").read_bytes(), b"base")
+            self.nothing_is_left()
+        (library.parent / "more").write_text("a new file")
+        state = library.stat()
+        self.prepare()
+        self.assertEqual(library.stat(), state)
+
+    def test_a_relative_cache(self):
+        self.add("libs", {f"{packages.LIBRARIES}/libx.so": b"x"})
+        folder = packages.prepare_groups(["libs"], os.path.relpath(self.cache), self.list, quiet=True)[0]
+        self.assertTrue(folder.is_absolute())
 
     def test_a_changed_package_is_refused(self):
         data = bytearray((self.pool / "procr.deb").read_bytes())
@@ -133,8 +200,8 @@ class Packages(unittest.TestCase):
     def test_an_interrupt_leaves_nothing(self):
         call = packages.call
 
-        def interrupted(command):
-            done = call(command)
+        def interrupted(command, *arguments, **options):
+            done = call(command, *arguments, **options)
             if command[0] == "dpkg-deb":
                 raise KeyboardInterrupt
             return done
@@ -275,6 +342,12 @@ print("[==========] 0 tests from 0 test suites ran. (0 ms total)")
         self.assertEqual((outcome.passed, outcome.failed), (0, 1))
         self.assertIn("it ended with 127: no library", outcome.why[0])
 
+    def test_the_status_of_a_program(self):
+        for text, status in (("exit 3", 3), ("kill -SEGV $$", 128 + signal.SIGSEGV), ("kill -TERM $$", 128 + signal.SIGTERM)):
+            self.assertEqual(processes.run(["sh", "-c", text], dict(os.environ)), status)
+        with self.assertRaises(FileNotFoundError):
+            processes.run(["/none"], dict(os.environ))
+
     def test_an_interrupt_ends_programs(self):
         text = 'import time; print("[ RUN      ] A.slow", flush=True); time.sleep(60)'
         self.addCleanup(setattr, processes.Process, "stopped", False)
@@ -309,23 +382,24 @@ from rocm import packages, processes, report, suites
 folder = pathlib.Path({folder!r})
 """
 
-    def end(self, text, number):
+    def end(self, text, number, *arguments):
         """Starts a script, sends it the signal when its children sleep, and returns its status and what it said."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "program.py").write_text(self.HEAD.format(tools=str(ROOT / "tools"), folder=name) + text)
             (folder / "sleeper").write_text(self.SLEEPER.format(name))
             (folder / "sleeper").chmod(0o755)
-            child = subprocess.Popen([sys.executable, str(folder / "program.py")], stderr=subprocess.PIPE, text=True)
+            child = subprocess.Popen([sys.executable, str(folder / "program.py"), *arguments], stderr=subprocess.PIPE, text=True)
             until = time.monotonic() + 60
             while time.monotonic() < until and len(self.pids(folder)) < 2:
                 time.sleep(0.05)
-            child.send_signal(number)
+            for each in number if isinstance(number, tuple) else (number,):
+                child.send_signal(each)
             said = child.communicate(timeout=60)[1]
             self.assertGreaterEqual(len(self.pids(folder)), 2)
             for pid in self.pids(folder):
                 self.ends(pid)
-            self.assertEqual(list((folder / "cache").rglob(".*")), [])
+            self.assertEqual(list((folder / "cache").rglob(".*")) + list((folder / "temporary").rglob("*")), [])
         return child.returncode, said
 
     def pids(self, folder):
@@ -357,6 +431,38 @@ sys.exit(processes.guarded("tool", lambda: report.run(Runner(), work, 2, 60, Non
 """
         for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
             self.assertEqual(self.end(text, number), (status, "tool: interrupted\n"))
+        self.assertEqual(self.end(text, processes.SIGNALS)[1], "tool: interrupted\n")
+
+    def test_a_signal_ends_a_program_with_its_children(self):
+        text = """
+sys.exit(processes.guarded("tool", lambda: processes.run([str(folder / "sleeper")], None)))
+"""
+        for number, status in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+            self.assertEqual(self.end(text, number), (status, "tool: interrupted\n"))
+
+    def test_temporary_files_of_programs_are_removed(self):
+        text = """
+import os
+from rocm import amd_suites
+(folder / "sleeper").write_text((folder / "sleeper").read_text().replace("sh\\n", "sh\\n: > $TMPDIR/left\\n"))
+os.environ["TMPDIR"] = str(folder / "temporary")
+(folder / "temporary").mkdir()
+(folder / "bin").mkdir()
+(folder / "bin" / "sleeper").symlink_to(folder / "sleeper")
+(folder / "libs").mkdir()
+(folder / "libs" / "libamdhip64.so.7").touch()
+(folder / "libs" / "libhiprtc.so.7").touch()
+(folder / "libs" / "ld-linux-x86-64.so.2").symlink_to(folder / "sleeper")
+suites.prepare_groups = amd_suites.prepare_groups = lambda *_, **__: [folder / "libs"]
+amd_suites.Runner.links = lambda *_: folder / "libs"
+one = suites.tests("sleeper"), "7.2.4", "gfx1100"
+other = amd_suites.suite("sleeper", "1", "wick", (), "sleeper", [["--gtest_filter=*"]]), "1", "gfx1100"
+runner = suites.Runner(folder, folder, {"7.2.4": [folder / "libs"]}), amd_suites.Runner(folder, build=folder)
+job = sys.argv[1] == "other"
+sys.exit(processes.guarded("tool", lambda: report.run(runner[job], [(one, other)[job]], 1, 60, None)))
+"""
+        for which in ("one", "other"):
+            self.assertEqual(self.end(text, signal.SIGTERM, which), (143, "tool: interrupted\n"))
 
     def test_a_signal_ends_a_download(self):
         text = """
@@ -380,6 +486,18 @@ class Command(unittest.TestCase):
                                 (("test", "--chips", "gfx1"), "there is no chip gfx1"),
                                 (("test", "--chips", ""), "no chip was chosen"),
                                 (("test", "--releases", ","), "no release was chosen"),
+                                (("test", "--patience", "inf"), "inf isn't above 0"),
+                                (("test", "--patience", "0"), "0 isn't above 0"),
+                                (("test", "--patience", "nan"), "nan isn't above 0"),
+                                (("test", "--seconds", "-1"), "-1 isn't above 0"),
+                                (("test", "--jobs", "x"), "invalid positive value: 'x'"),
+                                (("test", "--model", "/none"), "there is no /none"),
+                                (("test", "gpu_libraries_test", "--releases", "6.4.3"),
+                                 "gpu_libraries_test doesn't run on gfx1100, gfx90a under HIP 6.4.3"),
+                                (("run", "--chip", "gfx1100,gfx90a", "--", "true"), "invalid choice: 'gfx1100,gfx90a'"),
+                                (("run", "--release", "7.2.4,6.4.3", "--", "true"), "invalid choice: '7.2.4,6.4.3'"),
+                                (("run", "--release", "", "--", "true"), "invalid choice: ''"),
+                                (("page", "--results", "TYPO"), "No such file or directory: 'TYPO'"),
                                 (("--emulator", "/none", "run", "--", "true"), "make emu")):
             done = self.call(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
@@ -394,13 +512,20 @@ class Command(unittest.TestCase):
             (model / name).touch()
         return folder
 
-    def test_run_needs_a_release_and_a_chip(self):
+    def test_what_is_missing_is_named_at_the_start(self):
         with tempfile.TemporaryDirectory() as folder:
             self.emulator(folder)
-            for option, what in (("--release", "release"), ("--chip", "chip")):
-                done = self.call("--emulator", folder, "run", option, "", "--", "true")
-                self.assertEqual(done.returncode, 2)
-                self.assertIn(f"no {what} was chosen", done.stderr)
+            (pathlib.Path(folder) / "bin").mkdir()
+            broken = pathlib.Path(folder) / "broken.json"
+            broken.write_text("[")
+            both = ("--emulator", folder, "--build", folder)
+            for arguments, text in ((("--emulator", folder, "--build", "/none", "test", "gpu_test"), "/none/bin is missing"),
+                                    (("--emulator", folder, "--build", "/none", "token"), "/none/bin/wick is missing"),
+                                    ((*both, "test", "gpu_test", "--record-to", str(broken)), "broken.json isn't JSON"),
+                                    ((*both, "test", "gpu_test", "--record-to", folder), "Is a directory")):
+                done = self.call(*arguments)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+                self.assertIn(text, done.stderr)
 
     def test_names_are_listed(self):
         done = self.call("test", "--all", "--list")
@@ -415,7 +540,7 @@ class Command(unittest.TestCase):
                                            suites.chosen([], packages.RELEASES, list(machine.CHIPS)))
                 if release != packages.RELEASES[0]}
         self.assertEqual(both, set(suites.OLDER))
-        named = list(suites.chosen(["hiprtc"], packages.RELEASES, list(machine.CHIPS)))
+        named = suites.chosen(["hiprtc"], packages.RELEASES, list(machine.CHIPS))
         self.assertEqual(len(named), 2 * len(suites.ARCHITECTURES))
 
     def test_the_page_is_up_to_date(self):
@@ -433,14 +558,33 @@ class Pages(unittest.TestCase):
             page.record(file, [page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
             outcome.fail("A.b: a | b")
             page.record(file, [page.row_of(suite, "7.2.4", "gfx1100", outcome, 5)])
-            rows = page.read(file)
+            rows = page.read(file, page.RESULT)
             self.assertEqual(len(rows), 1)
+            self.assertEqual(os.listdir(folder), ["results.json"])
             text = page.page(rows)
         self.assertIn("| gpu_test | 3, **1 failed** | not run |", text)
         self.assertIn("| parity_test | not run | not run |", text)
         self.assertIn("| gfx1201 | not run | not run |", text)
         self.assertIn("  - A.b: a \\| b\n", text)
 
+    def test_broken_results_are_named(self):
+        good = '[{"suite": "a", "release": "1", "chip": "b", "date": "c", "passed": 1, "failed": 0, "skipped": 0, "seconds": 5, '
+        token = '[{"suite": "a", "release": "1", "chip": "b", "date": "c", "cores": 2, "load": [1], "amd": [1.5], "own": '
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "results.json"
+            for kinds, text, why in ((page.RESULT, "[{", "isn't JSON"), (page.RESULT, "{}", "isn't a list"),
+                                     (page.RESULT, "[5]", "row 1: suite is missing or wrong"),
+                                     (page.RESULT, good + '"x": []}]', "row 1: why is missing or wrong"),
+                                     (page.RESULT, good + '"why": [5]}]', "row 1: why is missing or wrong"),
+                                     (page.KEY, '[{"suite": "a", "release": 7, "chip": "b"}]', "row 1: release is missing"),
+                                     (page.TOKEN, token + "[]}]", "row 1: own is missing or wrong")):
+                file.write_text(text)
+                with self.assertRaisesRegex(errors.RocmError, f"^{file}.* {why}"):
+                    page.read(file, kinds)
+            file.write_text(good + '"why": []}]')
+            self.assertEqual(len(page.read(file, page.RESULT)), 1)
+            file.write_text(token + "[2]}]")
+            self.assertEqual(len(page.read(file, page.TOKEN)), 1)
 
     def test_what_hiprtc_compiled(self):
         suite = next(suite for suite in suites.all_suites() if suite.name == "hiprtc for gfx1100")
@@ -493,6 +637,16 @@ class Topology(unittest.TestCase):
             properties = (pathlib.Path(folder) / "nodes/1/properties").read_text()
             self.assertIn("gfx_target_version 90010\n", properties)
             self.assertEqual((pathlib.Path(folder) / "nodes/1/gpu_id").read_text(), "2\n")
+
+    def test_libraries(self):
+        with tempfile.TemporaryDirectory() as folder:
+            libraries = pathlib.Path(folder) / "libraries"
+            with self.assertRaisesRegex(errors.RocmError, f"there is no libamdhip64.so in {libraries}"):
+                machine.Machine([libraries], folder, ["gfx1100"]).__enter__()
+            libraries.mkdir()
+            (libraries / "libamdhip64.so.7").touch()
+            with machine.Machine([os.path.relpath(libraries)], folder, ["gfx1100"]) as one:
+                self.assertTrue((one.links() / "libamdhip64.so").exists())
 
 
 if __name__ == "__main__":

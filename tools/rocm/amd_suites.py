@@ -16,14 +16,18 @@ import time
 
 import fetch_model
 from rocm import wheels
-from rocm.packages import RocmError, Unreachable, call, prepare_groups
-from rocm.processes import Process
-from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, library_variables, reason, run_gtest
+from rocm.errors import RocmError, Unreachable
+from rocm.packages import prepare_groups
+from rocm.processes import Process, compile_c
+from rocm.suites import MIOPEN_ENVIRONMENT, Outcome, complaint, library_variables, named, reason, run_gtest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 CHIPS = ("gfx1100", "gfx90a", "gfx942", "gfx1200")
 LIBRARIES = CHIPS[:3]  # what rocBLAS of ROCm 7.2 and llama.cpp's ROCm build run on here
 DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 for
+# The default selection has the newest version of each program, on the chips that are named here or else on all of its chips.
+SHORT = {}
 SUPPORT = ("suites", "base")
 ROCR = ("rocr", *SUPPORT)
 
@@ -117,10 +121,16 @@ def all_suites():
                for release in ("6.4.3", "7.2.4")]
     suites.append(suite("RCCL, two devices", "5.4.3", "rccl", ("rccl-5.4.3", *ROCR), None, [[]]))
     suites += [suite("Triton's kernels", version, "triton", (), None, [[]], chips=CHIPS, minutes=5)
-               for version in wheels.TRITON]
+               for version in (wheel.version for wheel in wheels.WHEELS.values() if wheel.package == "triton")]
     suites += [suite(name, "0.7.0", kind, (), None, [[]], chips=LIBRARIES, minutes=5)
                for name, kind in (("llama.cpp, 8 tokens", "llama"), ("whisper.cpp and stable-diffusion.cpp", "ggml"))]
     return suites
+
+
+def wheels_of(suite):
+    """The names of the wheels that a suite needs."""
+    return {"triton": (f"triton-{suite.release}",), "llama": (wheels.INFERNA,),
+            "ggml": (wheels.INFERNA, *wheels.NUMPY.values())}.get(suite.kind, ())
 
 
 def run_gemms(commands, env, seconds, outcome):
@@ -212,8 +222,10 @@ class Runner:
         """Fetches what the suites need; raises RocmError for what can't be had."""
         for each in suites:
             prepare_groups(each.groups, self.cache)
-            if each.kind == "triton":
-                wheels.triton(each.release, self.cache)
+            for name in wheels_of(each):
+                if each.kind == "triton":
+                    wheels.check_python(name)
+                wheels.unpacked(name, self.cache)
 
     def reachable(self, work):
         """Prepares suites, and returns those jobs whose packages can be had. Raises Unreachable if there are none."""
@@ -235,11 +247,13 @@ class Runner:
         started, outcome = time.monotonic(), Outcome()
         with tempfile.TemporaryDirectory(prefix="wick-amd-") as folder:
             folder = pathlib.Path(folder)
+            (folder / "tmp").mkdir()
             trees = prepare_groups(suite.groups, self.cache, quiet=True)
             env = self.environment(suite, chip, trees, folder)
             limit = suite.minutes * 60
             if suite.kind == "llama":
-                run_llama(self.llama(), env, limit, outcome)
+                library = self.library.with_name("libamdhip64.so.6")
+                run_llama(self.peer("llama_rocm.py", library, str(self.model), PROMPT, "8"), env, limit, outcome)
             elif suite.kind == "wick" and not (self.build / "bin" / suite.program).is_file():
                 outcome.fail(f"{suite.program} isn't built (ninja wick_tests)")
             elif suite.kind in ("gtest", "wick"):
@@ -259,6 +273,7 @@ class Runner:
             env.pop(name, None)
         env.update({"WICK_EMU_DEVICES": ",".join([chip] * devices), "WICK_EMU_THREADS": str(self.threads),
                     "WICK_EMU_SMI_DEVICES": str(devices), "MIOPEN_USER_DB_PATH": str(folder), "HSA_ENABLE_SDMA": "0",
+                    "TMPDIR": str(folder / "tmp"),
                     "MIOPEN_CUSTOM_CACHE_DIR": str(folder), "ROCFFT_RTC_CACHE_PATH": str(folder / "rocfft.db"),
                     "ROCFFT_RTC_PROCESS": "0", "TRITON_CACHE_DIR": str(folder / "triton"), **suite.environment})
         for variable, pattern in (("ROCBLAS_TENSILE_LIBPATH", "rocblas/*/library"),
@@ -279,7 +294,7 @@ class Runner:
         links.mkdir()
         for version in ("", ".5", ".6", ".7"):
             (links / f"libamdhip64.so{version}").symlink_to(self.library)
-        compile_c("cc", "smi.c", links / "librocm_smi64.so.1", "-shared", "-fPIC")
+        compile_c("cc", HERE / "smi.c", links / "librocm_smi64.so.1", "-shared", "-fPIC")
         (links / "librocm_smi64.so.7").symlink_to("librocm_smi64.so.1")
         return links
 
@@ -287,23 +302,20 @@ class Runner:
         """Each process's command, and the arguments that tell it from the others."""
         links = self.links(folder)
         if suite.kind == "triton":
-            wheel = wheels.triton(suite.release, self.cache)
-            library = links / "libamdhip64.so"
-            script = pathlib.Path(__file__).with_name("triton_kernels.py")
-            return [([sys.executable, str(script), str(wheel), str(library)], [])]
+            wheel = wheels.unpacked(*wheels_of(suite), self.cache)
+            return [([sys.executable, str(HERE / "triton_kernels.py"), str(wheel), str(links / "libamdhip64.so")], [])]
         if suite.kind == "ggml":
-            script = ROOT / "bench" / "peers" / "ggml_rocm.py"
-            return [([sys.executable, str(script), "--library", str(links / "libamdhip64.so.6")], [])]
+            return [(self.peer("ggml_rocm.py", links / "libamdhip64.so.6"), [])]
         calls = suite.calls
         if suite.kind == "rccl":
             program = folder / "rccl_calls"
-            compile_c("c++", "rccl_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
+            compile_c("c++", HERE / "rccl_calls.cpp", program, "-std=c++20", "-O1", "-ldl")
             calls = [["libamdhip64.so.5", "librccl.so.1"]]
         elif suite.kind == "wick":
             program = self.build / "bin" / suite.program
         elif suite.kind == "hiprtc":
             program = folder / "hiprtc_calls"
-            compile_c("c++", "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl", f"-I{ROOT}")
+            compile_c("c++", HERE / "hiprtc_calls.cpp", program, "-std=c++20", "-O1", "-ldl", f"-I{ROOT}")
             major = suite.release[0]
             calls = [[f"libamdhip64.so.{major}", f"libhiprtc.so.{major}", chip]]
         else:
@@ -314,10 +326,10 @@ class Runner:
         share = program.parent.parent.parent.parent / "share"
         return [([*loader, str(program), *(word.replace("{share}", str(share)) for word in call)], call) for call in calls]
 
-    def llama(self):
-        script = ROOT / "bench" / "peers" / "llama_rocm.py"
-        return [sys.executable, str(script), str(self.model), PROMPT, "8", "--library",
-                str(self.library.with_name("libamdhip64.so.6"))]
+    def peer(self, script, library, *arguments):
+        """The command of a script that runs INFERNA's programs."""
+        cache = ["--cache", str(self.cache)] if self.cache else []
+        return [sys.executable, str(ROOT / "bench" / "peers" / script), *arguments, "--library", str(library), *cache]
 
 
 def kernels_of_one_layout(library, folder):
@@ -329,12 +341,6 @@ def kernels_of_one_layout(library, folder):
         if "_Type_" not in file.name or file.suffix == ".dat" or wanted:
             (folder / file.name).symlink_to(file)
     return folder
-
-
-def compile_c(compiler, source, target, *options):
-    done = call([compiler, str(pathlib.Path(__file__).with_name(source)), "-o", str(target), *options])
-    if done.returncode != 0:
-        raise RocmError(f"{source} can't be compiled: {(done.stderr.strip().splitlines() or ['no reason was given'])[0]}")
 
 
 def program_of(suite, trees):
@@ -358,15 +364,9 @@ def newest(suites):
 
 
 def chosen(names, chips, everything=False):
-    """Yields the suites to run, each with its release and a chip: those that are named, all, or those of the newest
-    versions."""
+    """The suites to run, each with its release and a chip: those that are named, all, or the default selection."""
     suites = all_suites() if names or everything else newest(all_suites())
-    for name in names:
-        if not any(is_meant(name, each) for each in suites):
-            raise RocmError(f"there is no suite {name}; --list shows their names")
-    for each in suites:
-        if names and not any(is_meant(name, each) for name in names):
-            continue
-        for chip in each.chips:
-            if chip in chips:
-                yield each, each.release, chip
+    work = [(each, each.release, chip) for each in suites for chip in each.chips if chip in chips]
+    if names:
+        return named(names, suites, work, is_meant, f"on {', '.join(chips)}")
+    return [job for job in work if everything or job[2] in SHORT.get(job[0].name, job[0].chips)]

@@ -5,6 +5,8 @@ import os
 import pathlib
 import tempfile
 
+from rocm.errors import RocmError
+
 # version: gfx_target_version, decimal digits of major, minor and stepping.
 Chip = collections.namedtuple("Chip", "version wave units family device product")
 CHIPS = {
@@ -78,18 +80,19 @@ class Machine:
     """Runs programs with the libraries of a release and emulated chips. A context manager: it owns the topology folder."""
 
     def __init__(self, libraries, emulator, chips, more_libraries=()):
-        self.libraries = [pathlib.Path(folder) for folder in libraries]
+        self.libraries = [pathlib.Path(folder).resolve() for folder in libraries]
         self.model = pathlib.Path(emulator).resolve() / "lib" / "model"
         self.chips = chips
         self.more_libraries = [str(pathlib.Path(folder).resolve()) for folder in more_libraries]
         self.folder = None
 
     def __enter__(self):
+        hip = self.library("libamdhip64.so")
         self.folder = tempfile.TemporaryDirectory(prefix="wick-rocm-")
         write_topology(pathlib.Path(self.folder.name), [CHIPS[chip] for chip in self.chips])
         # hiprtc opens this name, which only Debian's packages for developers have, to find the chip to compile for.
         self.links().mkdir()
-        (self.links() / "libamdhip64.so").symlink_to(self.hip_library())
+        (self.links() / "libamdhip64.so").symlink_to(hip)
         return self
 
     def links(self):
@@ -98,11 +101,12 @@ class Machine:
     def __exit__(self, *_):
         self.folder.cleanup()
 
-    def hip_library(self):
-        return str(sorted(self.libraries[0].glob("libamdhip64.so.?"))[0])
-
-    def hiprtc_library(self):
-        return str(sorted(self.libraries[0].glob("libhiprtc.so.?"))[0])
+    def library(self, name):
+        """The file of a library of the release: its name ends with a digit."""
+        found = sorted(self.libraries[0].glob(f"{name}.?"))
+        if not found:
+            raise RocmError(f"there is no {name} in {self.libraries[0]}")
+        return str(found[0])
 
     def environment(self, more=None):
         """The environment of a program. more: other variables; None removes one."""
@@ -114,7 +118,8 @@ class Machine:
                     "HSA_ENABLE_SDMA": "0", "HSA_ENABLE_INTERRUPT": "0",
                     # In MB. Smaller copies go through staging buffers; the hook can't map a program's own memory.
                     "GPU_PINNED_XFER_SIZE": "4096", "GPU_PINNED_MIN_XFER_SIZE": "4096",
-                    "WICK_HIP_LIBRARY": self.hip_library(), "WICK_HIPRTC_LIBRARY": self.hiprtc_library()})
+                    "WICK_HIP_LIBRARY": self.library("libamdhip64.so"),
+                    "WICK_HIPRTC_LIBRARY": self.library("libhiprtc.so")})
         env.update(more or {})
         return {name: value for name, value in env.items() if value is not None}
 

@@ -1,18 +1,20 @@
-"""Fetches the packages of packages.txt and unpacks them into a folder of the cache. Nothing is installed."""
+"""Fetches the packages of packages.txt and unpacks them into folders of the cache. Nothing is installed."""
 
 import collections
 import contextlib
+import errno
 import os
 import pathlib
 import re
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
-import threading
 
 import fetch_model
+from rocm import trees
+from rocm.errors import RocmError, Unreachable
+from rocm.processes import call
 
 LIST = pathlib.Path(__file__).with_name("packages.txt")
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
@@ -29,45 +31,45 @@ Package = collections.namedtuple("Package", "group sha256 bytes path patterns", 
 PATCHES = {"rocr": ("libhsa-runtime64.so.1", 0x5f2a4, bytes.fromhex("83f80a0f8f"), 2, 7)}
 
 
-class RocmError(Exception):
-    """A failure that the user can understand; its text is one line."""
+# A download that brings fewer bytes a second, over so many seconds, is given up.
+SLOWEST, PATIENCE = 10_000, 60
+SPARE = 1 << 20  # bytes that a program which downloads may write into a file besides
 
 
-class Unreachable(RocmError):
-    """A server that can't be reached. Tests that need it are skipped."""
+def size_of(folder):
+    """The bytes of a folder's files, some of which may vanish meanwhile."""
+    size = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(root, name)).st_size
+    return size
 
 
-def call(command):
-    """Runs a program and returns what became of it. A signal to this process kills the program with its children."""
-    started, failed = [], []
+def call_download(command, folder, most):
+    """Runs a program that downloads `most` bytes into `folder`, and returns what became of it. Its temporary files are there,
+    too. Raises RocmError if more bytes came or if they come too slowly, and Unreachable if none come."""
+    start = seen = size_of(folder)
 
-    def start():
-        try:
-            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                            text=True, errors="replace", start_new_session=True))
-        except OSError as error:
-            failed.append(error)
+    def check():
+        nonlocal seen
+        before, seen = seen, size_of(folder)
+        if seen == start:
+            raise Unreachable(f"nothing came in {PATIENCE} s")
+        if seen - before < SLOWEST * PATIENCE:
+            raise RocmError(f"fewer than {SLOWEST} bytes a second came in {PATIENCE} s")
 
-    thread = threading.Thread(target=start)  # signals interrupt the main thread only, not the start of a program
-    try:
-        thread.start()
-        thread.join()
-        if failed:
-            raise failed[0]
-        out, err = started[0].communicate()
-    except BaseException:
-        if thread.ident is not None:
-            thread.join()
-        for child in started:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        raise
-    return subprocess.CompletedProcess(command, started[0].returncode, out, err)
+    limited = ["prlimit", f"--fsize={most + SPARE}", "--core=0", *command]
+    done = call(limited, env=dict(os.environ, TMPDIR=str(folder)), patience=PATIENCE, check=check)
+    # A signal ends programs whose file may not grow. apt says that it ended one of its own; Python ignores it.
+    said = f"received signal {signal.SIGXFSZ.value}", os.strerror(errno.EFBIG)
+    if done.returncode == -signal.SIGXFSZ or any(text in done.stderr for text in said):
+        raise RocmError(f"more than {most} bytes came")
+    return done
 
 
-def cache_folder():
-    return fetch_model.models_dir().with_name("rocm")
+def cache_folder(given=None):
+    return pathlib.Path(given or fetch_model.models_dir().with_name("rocm")).resolve()
 
 
 def read_list(file=LIST):
@@ -102,6 +104,23 @@ def mirrors():
     return list(dict.fromkeys(found + ["http://deb.debian.org/debian", SNAPSHOT]))
 
 
+def download_from(address, package, part):
+    """Downloads a package from a mirror. Returns what is wrong, or None."""
+    try:
+        done = call_download([APT_HELPER, "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User=root", "download-file",
+                              f"{address}/{package.path}", str(part)], part.parent, package.bytes)
+    except RocmError as error:
+        return str(error)
+    if done.returncode != 0 or not part.is_file():
+        causes = dict.fromkeys(line[2:].strip() for line in done.stderr.splitlines() if line.startswith("E:"))
+        return "; ".join(causes) or "nothing came"
+    if part.stat().st_size != package.bytes:
+        return f"{part.stat().st_size} bytes came where {package.bytes} are right"
+    if fetch_model.sha256_of(part) != package.sha256:
+        return f"its SHA-256 differs from the one in {LIST.name}"
+    return None
+
+
 def download(package, target, addresses):
     """Writes the package to `target` under a temporary name and renames it when its digest is right."""
     if not os.access(APT_HELPER, os.X_OK):
@@ -109,19 +128,11 @@ def download(package, target, addresses):
     reasons = []
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target.parent) as folder:
         for address in addresses:
-            part = pathlib.Path(folder) / "package.deb"
-            done = call([APT_HELPER, "-o", "Acquire::Retries=2", "-o", "APT::Sandbox::User=root", "download-file",
-                         f"{address}/{package.path}", str(part)])
-            if done.returncode != 0 or not part.is_file():
-                lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith(("E:", "Err:"))]
-                reasons.append(f"{address}: {(lines or ['nothing came'])[-1]}")
-            elif part.stat().st_size != package.bytes:
-                reasons.append(f"{address}: {part.stat().st_size} bytes came where {package.bytes} are right")
-            elif fetch_model.sha256_of(part) != package.sha256:
-                reasons.append(f"{address}: its SHA-256 differs from the one in {LIST.name}")
-            else:
-                os.replace(part, target)
+            why = download_from(address, package, pathlib.Path(folder) / "package.deb")
+            if why is None:
+                os.replace(pathlib.Path(folder) / "package.deb", target)
                 return
+            reasons.append(f"{address}: {why}")
     name = pathlib.PurePath(package.path).name
     raise RocmError(f"{name} can't be had: " + "; ".join(reasons))
 
@@ -162,17 +173,11 @@ def stamp_of(group, packages):
     return files + repr(PATCHES.get(group)) + "\n"
 
 
-def is_complete(tree, stamp):
-    mark = tree / "complete"
-    return mark.is_file() and mark.read_text() == stamp
-
-
 def unpack_package(package, file, folder):
     """Unpacks a package, or the files of it that its patterns name."""
     command = ["dpkg-deb", "-x", str(file), str(folder)]
     if package.patterns:
         quoted = " ".join(shlex.quote(word) for word in ("--no-anchored", "--wildcards", *package.patterns))
-        folder.mkdir(exist_ok=True)
         command = ["bash", "-c", f'set -o pipefail; dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" {quoted}', "unpack",
                    str(file), str(folder)]
     done = call(command)
@@ -181,37 +186,29 @@ def unpack_package(package, file, folder):
         raise RocmError(f"{file.name} can't be unpacked: {said[0]}")
 
 
-def unpack(group, stamp, packages, files, tree):
-    """Unpacks into a temporary folder, and renames it to `tree` when it is whole."""
+def unpack(group, packages, files, folder):
     if shutil.which("dpkg-deb") is None:
         raise RocmError("dpkg-deb is missing: this needs Debian's dpkg")
-    with tempfile.TemporaryDirectory(prefix=".unpack-", dir=tree.parent) as temporary:
-        fresh = pathlib.Path(temporary) / "tree"
-        for package, file in zip(packages, files):
-            unpack_package(package, file, fresh)
-        for name in ("bug", "doc", "lintian", "man"):
-            shutil.rmtree(fresh / "usr/share" / name, ignore_errors=True)
-        patch(fresh, group)
-        (fresh / "complete").write_text(stamp)
-        if tree.exists():
-            os.replace(tree, pathlib.Path(temporary) / "old")
-        os.replace(fresh, tree)
+    for package, file in zip(packages, files):
+        unpack_package(package, file, folder)
+    for name in ("bug", "doc", "lintian", "man"):
+        shutil.rmtree(folder / "usr/share" / name, ignore_errors=True)
+    patch(folder, group)
 
 
 def prepare_groups(groups, folder=None, file=LIST, quiet=False):
     """Returns the folder of libraries of each group, after fetching and unpacking what is missing."""
-    folder = folder or cache_folder()
+    folder = cache_folder(folder)
     packages = read_list(file)
-    trees = []
+    found = []
     for group in groups:
-        own, tree = packages_of(group, packages), folder / group
+        own = packages_of(group, packages)
         if not own:
             raise RocmError(f"{file.name} has no packages of the group {group}")
-        stamp = stamp_of(group, own)
-        if not is_complete(tree, stamp):
-            unpack(group, stamp, own, fetch(own, folder / "packages", quiet), tree)
-        trees.append(tree / LIBRARIES)
-    return trees
+        trees.make(folder / group, stamp_of(group, own),
+                   lambda tree: unpack(group, own, fetch(own, folder / "packages", quiet), tree))
+        found.append(folder / group / LIBRARIES)
+    return found
 
 
 def prepare(release, folder=None, file=LIST, quiet=False, libraries=False):

@@ -2,18 +2,28 @@
 
 import datetime
 import json
+import os
 
 from rocm import amd_suites, token_time
+from rocm.errors import RocmError
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
 from rocm.suites import all_suites, has
 
-HEAD = """# wick on AMD's own runtime
+# What rows of results have. [str] and [float] are lists of texts and of numbers; the latter aren't empty.
+KEY = {"suite": str, "release": str, "chip": str}
+RESULT = {**KEY, "date": str, "passed": int, "failed": int, "skipped": int, "seconds": int, "why": [str]}
+TOKEN = {**KEY, "date": str, "cores": int, "load": [float], "amd": [float], "own": [float]}
 
-`tools/real_rocm.py` runs wick on AMD's HIP, hiprtc and ROCr as AMD wrote them, without a card. ROCr has a hook for
-simulators; behind it, [the emulator's core](../emu/README.md#behind-amds-own-runtime) processes the packets of AMD's
-queues and runs the kernels. AMD's software judges wick's use of the runtime, the code objects and the sources of the
-kernels; the machine code runs on wick's emulator, not on a chip.
+HEAD = """# wick on AMD's runtime, and AMD's libraries on wick's emulated runtime
+
+Two tools let AMD's software judge wick without a card. `tools/real_rocm.py` runs wick on AMD's HIP, hiprtc and ROCr as AMD wrote
+them. `tools/amd_suites.py` runs [AMD's libraries on the emulator's own HIP
+runtime](#amds-libraries-on-wicks-emulated-hip-runtime).
+
+Under `tools/real_rocm.py`, [the emulator's core](../emu/README.md#behind-amds-own-runtime) is behind ROCr's hook for
+simulators: it processes the packets of AMD's queues and runs the kernels. AMD's software judges wick's use of the runtime, the
+code objects and the sources of the kernels; the machine code runs on wick's emulator, not on a chip.
 
 ```
 make amd                                                # a selection; writes the results and this page
@@ -25,9 +35,9 @@ tools/real_rocm.py run -- build/release/bin/wick devices    # any program
 The selection has the suites of HIP 7.2.4, four of 6.4.3, and AMD's libraries in their newest versions. It leaves out hiprtc
 for every architecture, which compiles a hundred files for each.
 
-The packages are Debian's (sid and experimental), pinned by SHA-256 in `tools/rocm/packages.txt`. They are unpacked into the
-cache folder; nothing is installed. HIP 6.4.3 runs above ROCr 7.2.4 too, since the hook of ROCr 6.4 doesn't start without a
-driver. One byte of ROCr is changed, because it would bind a trap handler on gfx9 by a call that its hook lacks.
+The packages are Debian's (sid and experimental), pinned by SHA-256 in `tools/rocm/packages.txt`. `fetch` gets 118 MB and
+unpacks them into the cache folder; nothing is installed. HIP 6.4.3 runs above ROCr 7.2.4 too, since the hook of ROCr 6.4 doesn't
+start without a driver. One byte of ROCr is changed, because it would bind a trap handler on gfx9 by a call that its hook lacks.
 
 What the hook doesn't have, and these tests therefore don't show: more than one GPU, copies by SDMA engines, memory of the
 program that kernels access (`hipHostRegister`), managed memory, times of events. A kernel that fails gives an error to
@@ -52,17 +62,18 @@ tools/amd_suites.py test                                # a selection; every sui
 tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of their names
 ```
 
-- The programs are those of Debian's packages, pinned as above; Triton's wheels and the ROCm build of llama.cpp, whisper.cpp and
-  stable-diffusion.cpp come from PyPI.
-  All take 3.3 GB in the cache folder and 11 GB unpacked.
+- The programs are those of Debian's packages, 2.28 GB, pinned as above. Triton's wheels, and the ROCm build of llama.cpp,
+  whisper.cpp and stable-diffusion.cpp with NumPy, come from PyPI: 0.82 GB, pinned by SHA-256 in `tools/rocm/wheels.py`.
+  Unpacked, they take 11 GB of the cache folder, which keeps Debian's packages besides.
 - rocblas-bench and hipblaslt-bench compute with whole numbers; the norm of the errors must be zero.
 - The tests of rocRAND, rocPRIM, rocSPARSE and rocFFT are selections that run in a minute or two. MIOpenDriver verifies
   its results with MIOpen's own kernels or the CPU.
 - RCCL runs five operations over two devices of one process, called by `tools/rocm/rccl_calls.cpp`. Triton compiles and
   launches the ten kernels of `tools/rocm/triton_kernels.py` by its own AMD driver. llama.cpp must generate the tokens of
-  its CPU backend. whisper.cpp, and stable-diffusion.cpp's upscaler, run small random models (`bench/peers/ggml_rocm.py`)
-  and must agree with ggml's CPU backend: equal tokens, logits within 1 % of their deviation, bytes of pixels within 2. In
-  these, hipBLAS computes on the host.
+  its CPU backend. This is checked for one prompt; for others, a token differs
+  ([how the logits differ](../bench/results/2026-11-27-emulated-amd-economy.md#ids)). whisper.cpp, and stable-diffusion.cpp's
+  upscaler, run small random models (`bench/peers/ggml_rocm.py`) and must agree with ggml's CPU backend: equal tokens, logits
+  within 1 % of their deviation, bytes of pixels within 2. In these, hipBLAS computes on the host.
 - gpu_libraries_test and gpu_conv_library_test are wick's: its use of rocBLAS, hipBLASLt and MIOpen.
 - The kernels of `tools/rocm/hiprtc_calls.cpp` are compiled by AMD's hiprtc with ROCm's device libraries: they print, fail an
   assertion, allocate memory and, on gfx1100, read textures.
@@ -92,11 +103,34 @@ gfx950: 780 agree (commit a9069c17, 2026-11-27). In the other three, AMD's publi
   and later reserve. The emulator refuses it.
 - `test_vop3.TestDivFixup.test_div_fixup_f32_nan_estimate_overflow` and `..._sign` expect an infinity from `v_div_fixup_f32`
   if the estimate is NaN. AMD's pseudocode gives the estimate with the quotient's sign, which is NaN.
+
+## A second judge
+
+No second emulator has run wick's kernels and compared their results bit by bit. AMD has one, rocjitsu, in
+[ROCm/rocm-systems](https://github.com/ROCm/rocm-systems). It hasn't been built for this: the newest whole snapshot of that
+repository that was available is of 2025-08-09, before rocjitsu was added; of later versions, single files were.
 """
 
 
-def read(path):
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+def fits(value, kind):
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(fits(each, kind[0]) for each in value) and (value or kind[0] is str)
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def read(path, kinds):
+    """The rows of a file of results, each with what `kinds` says."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RocmError(f"{path} isn't JSON: {error}") from None
+    if not isinstance(rows, list):
+        raise RocmError(f"{path} isn't a list of results")
+    for number, row in enumerate(rows, 1):
+        wrong = [name for name in kinds if not isinstance(row, dict) or not fits(row.get(name), kinds[name])]
+        if wrong:
+            raise RocmError(f"{path}, row {number}: {wrong[0]} is missing or wrong")
+    return rows
 
 
 def key(row):
@@ -111,11 +145,13 @@ def row_of(suite, release, chip, outcome, seconds):
 
 def record(path, rows):
     """Replaces the rows of the same suite, release and chip, and writes the file."""
-    merged = {key(row): row for row in read(path)}
+    merged = {key(row): row for row in (read(path, KEY) if path.exists() else [])}
     merged.update({key(row): row for row in rows})
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) for row in sorted(merged.values(), key=key)]
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    part = path.with_name(path.name + ".part")  # an interrupt leaves the old file
+    part.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    os.replace(part, path)
 
 
 def cell(row):

@@ -1,23 +1,75 @@
 """Child processes that end with this one: on Ctrl-C, SIGTERM or SIGHUP each is killed with all of its own children."""
 
-import argparse
+import contextlib
 import os
 import signal
 import subprocess
 import threading
 
 import fetch_model
-from rocm.packages import RocmError, Unreachable
+from rocm.errors import RocmError, Unreachable
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def kill_group(child):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+
+
+@contextlib.contextmanager
+def child_of(command, **options):
+    """Starts a program, and kills it with its children if an exception ends the block."""
+    started, failed = [], []
+
+    def start():
+        try:
+            started.append(subprocess.Popen(command, start_new_session=True, **options))
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=start)  # signals interrupt the main thread only, not the start of a program
+    try:
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
+        yield started[0]
+    except BaseException:
+        if thread.ident is not None:
+            thread.join()
+        for child in started:
+            kill_group(child)
+            with child:  # waits for it and closes its pipes
+                pass
+        raise
+
+
+def call(command, env=None, patience=None, check=None):
+    """Runs a program and returns what became of it. check() is called each `patience` seconds; it may raise an error."""
+    with child_of(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                  errors="replace") as child:
+        while True:
+            try:
+                out, err = child.communicate(timeout=patience)
+                return subprocess.CompletedProcess(command, child.returncode, out, err)
+            except subprocess.TimeoutExpired:
+                check()
+
+
+def run(command, env):
+    """Runs a program with this process's input and output. Returns its exit status: 128 + its number after a signal."""
+    with child_of(command, env=env) as child:
+        code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def compile_c(compiler, source, target, *options):
+    """Compiles a program or library. The compiler's temporary files are in the target's folder."""
+    done = call([compiler, str(source), "-o", str(target), *options], env=dict(os.environ, TMPDIR=str(target.parent)))
+    if done.returncode != 0:
+        raise RocmError(f"{source.name} can't be compiled: {(done.stderr.strip().splitlines() or ['no reason was given'])[0]}")
 
 
 class Process:
@@ -65,22 +117,14 @@ class Process:
         return f"signal {-code} ended it" if code < 0 else f"it ended with {code}"
 
 
-def positive(text):
-    """The type of options that are numbers of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} isn't a number of at least 1")
-    return number
-
-
 def guarded(name, work):
     """Returns the exit status of a command's work: 2 after a failure, SKIPPED if a server can't be reached, and 128 + the
     signal's number after a signal, each with one line."""
     caught = []
 
     def interrupt(number, _):
-        for each in SIGNALS:  # cleaning up isn't interrupted
-            signal.signal(each, signal.SIG_IGN)
+        for each in SIGNALS:  # cleaning up isn't interrupted; Python complains if it ignores a signal that has come
+            signal.signal(each, lambda *_: None)
         caught.append(number)
         raise KeyboardInterrupt
 
@@ -91,7 +135,7 @@ def guarded(name, work):
     signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
     try:
         return work()
-    except (RocmError, OSError) as error:
+    except (fetch_model.FetchError, OSError) as error:
         fetch_model.say(f"{name}: {error}")
         return SKIPPED if isinstance(error, Unreachable) else 2
     except KeyboardInterrupt:

@@ -1,18 +1,32 @@
-"""What the tools share: words of the command line, running suites, and their lines and results."""
+"""What the tools share: a model, running suites, and their lines and results."""
 
-from rocm import page, suites
-from rocm.packages import RocmError
+import pathlib
+
+import fetch_model
+from rocm import options, page, suites
 
 
-def words(text, known, what):
-    """The words of a list with commas, which must be known."""
-    chosen = [word for word in text.split(",") if word]
-    for word in chosen:
-        if word not in known:
-            raise RocmError(f"there is no {what} {word}; known are {', '.join(known)}")
-    if not chosen:
-        raise RocmError(f"no {what} was chosen; known are {', '.join(known)}")
-    return chosen
+def add_options(command, results):
+    """Options of the tools' command `test`. results: the file that --record writes."""
+    command.add_argument("--jobs", type=options.positive, default=2, help="suites that run at once")
+    command.add_argument("--seconds", type=options.duration, default=float("inf"),
+                         help="suites that haven't begun by then are left out (default: none)")
+    command.add_argument("--record", action="store_const", const=results, help=f"writes bench/results/{results.name}")
+    command.add_argument("--record-to", dest="record", type=pathlib.Path, metavar="FILE", help="writes FILE instead")
+    command.add_argument("--list", action="store_true", help="prints the names of the suites")
+
+
+def check_record(path):
+    """Raises an error, before anything runs, if results couldn't be added to a file. path: None for no file."""
+    if path:
+        page.record(path, [])
+
+
+def default_model():
+    """The model of tools/fetch_model.py if it is in the cache; None otherwise. Downloads nothing."""
+    model = fetch_model.MODELS["smollm2"]
+    path = fetch_model.models_dir() / model.target
+    return path if fetch_model.is_right(model, path) else None
 
 
 def run(runner, work, jobs, seconds, record):

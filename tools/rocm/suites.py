@@ -7,14 +7,17 @@ import re
 import threading
 import time
 
+from rocm.errors import RocmError
 from rocm.machine import CHIPS, Machine
-from rocm.packages import RELEASES, RocmError, prepare_groups
+from rocm.packages import RELEASES, prepare_groups
 from rocm.processes import Process
 
 # What the release's binary has images for: hiprtc must be able to compile the kernels for each of them.
 ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150",
                  "gfx1151", "gfx1200", "gfx1201")
-# What the older release runs unless all suites are asked for.
+# The default selection has all suites under the newest release, on the chips that are named here or else on all of their chips.
+# Under the older release it has the suites of OLDER.
+SHORT = {}
 OLDER = ("gpu_test", "gpu_probe", "gpu_ops_test", "generate")
 MOST_RESTARTS = 10
 PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/copy.*:Parity/sum.bf16.*:Parity/argmax.f32.*:"
@@ -230,13 +233,15 @@ class Runner:
         trees = prepare_groups(suite.groups, self.cache, quiet=True)
         own = self.libraries[release]
         with Machine([own[0], *trees, *own[1:]], self.emulator, [chip], [self.build / "lib"]) as machine:
+            temporary = pathlib.Path(machine.folder.name) / "tmp"
+            temporary.mkdir()
             env = machine.environment({"WICK_TEST_DEVICES": "hip:0", "WICK_EMU_THREADS": str(self.threads),
-                                       "MIOPEN_USER_DB_PATH": machine.folder.name,
-                                       "MIOPEN_CUSTOM_CACHE_DIR": machine.folder.name, **library_variables(trees),
+                                       "TMPDIR": str(temporary), "MIOPEN_USER_DB_PATH": str(temporary),
+                                       "MIOPEN_CUSTOM_CACHE_DIR": str(temporary), **library_variables(trees),
                                        # AMD's compiler has a cache of its own.
                                        "WICK_KERNEL_CACHE": "off", "AMD_COMGR_CACHE": "0", **suite.environment})
             if self.model:
-                env["WICK_TEST_MODEL"] = self.model
+                env["WICK_TEST_MODEL"] = str(self.model)
             limit = suite.minutes * 60 * self.patience
             if suite.kind == "tokens":
                 run_tokens(machine, program, suite.arguments[0], self.model, env, limit, outcome)
@@ -246,24 +251,30 @@ class Runner:
         return outcome, time.monotonic() - started
 
 
-def is_short(suite, release):
-    """Whether a suite runs under a release unless all are asked for."""
-    return not suite.name.startswith("hiprtc ") and (release == RELEASES[0] or suite.name in OLDER)
+def is_short(suite, release, chip):
+    """Whether the default selection has a suite for a release and a chip."""
+    if suite.name.startswith("hiprtc "):
+        return False
+    return chip in SHORT.get(suite.name, suite.chips) if release == RELEASES[0] else suite.name in OLDER
 
 
 def chosen(names, releases, chips, everything=False):
-    """Yields the suites to run, each with a release and a chip: those that are named, all, or the short selection."""
-    suites = all_suites()
-    known = {suite.name for suite in suites}
+    """The suites to run, each with a release and a chip: those that are named, all, or the default selection."""
+    work = [(suite, release, chip) for release in releases for suite in all_suites() for chip in suite.chips
+            if chip in chips and has(suite, release)]
+    if names:
+        return named(names, all_suites(), work, fits, f"on {', '.join(chips)} under HIP {', '.join(releases)}")
+    return [job for job in work if everything or is_short(*job)]
+
+
+def named(names, suites, work, fits_name, where):
+    """The jobs whose suites have one of these names. suites: all; where: what `work` was chosen for, in words."""
     for name in names:
-        if not any(fits(name, other) for other in known):
+        if not any(fits_name(name, suite) for suite in suites):
             raise RocmError(f"there is no suite {name}; --list shows their names")
-    for release in releases:
-        for suite in suites:
-            for chip in suite.chips:
-                wanted = any(fits(name, suite.name) for name in names) if names else everything or is_short(suite, release)
-                if wanted and chip in chips and has(suite, release):
-                    yield suite, release, chip
+        if not any(fits_name(name, suite) for suite, _, _ in work):
+            raise RocmError(f"{name} doesn't run {where}")
+    return [job for job in work if any(fits_name(name, job[0]) for name in names)]
 
 
 def has(suite, release):
@@ -276,7 +287,7 @@ def needs_model(suite):
 
 
 def fits(name, suite):
-    return suite == name or suite.startswith(name + " ") or suite.startswith(name + ",")
+    return suite.name == name or suite.name.startswith((name + " ", name + ","))
 
 
 def run_all(runner, work, jobs, seconds, finished):

@@ -5,8 +5,8 @@ import json
 import os
 import statistics
 
+from rocm.errors import RocmError
 from rocm.machine import Machine
-from rocm.packages import RocmError
 from rocm.processes import Process
 from rocm.suites import reason
 
