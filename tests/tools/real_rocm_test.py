@@ -18,7 +18,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import errors, machine, packages, page, processes, suites, token_time, trees  # noqa: E402
+from rocm import amd_suites, errors, machine, packages, page, processes, suites, token_time, trees  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -542,6 +542,30 @@ class Command(unittest.TestCase):
         self.assertEqual(both, set(suites.OLDER))
         named = suites.chosen(["hiprtc"], packages.RELEASES, list(machine.CHIPS))
         self.assertEqual(len(named), 2 * len(suites.ARCHITECTURES))
+
+    def test_the_time_of_the_selection(self):
+        """Both tools' default selections take half an hour at most, by the recorded times of two jobs."""
+        results = ROOT / "bench" / "results"
+        recorded = [page.read(results / name, page.RESULT) for name in ("amd-runtime.json", "amd-suites.json")]
+        took = page.selection_seconds(*recorded)
+        self.assertEqual([job for job, seconds in took if seconds is None], [])  # tools/real_rocm.py test --record
+        self.assertLessEqual(sum(seconds for _, seconds in took) / 2, 30 * 60)
+
+    def test_the_selection_has_every_program_and_chip(self):
+        chips = list(machine.CHIPS)
+        runtime = suites.chosen([], packages.RELEASES[:1], chips)
+        libraries = amd_suites.chosen([], amd_suites.CHIPS)
+        for work, known, short in ((runtime, suites.all_suites(), suites.SHORT),
+                                   (libraries, amd_suites.all_suites(), amd_suites.SHORT)):
+            chosen = {suite.name for suite, _, _ in work}
+            self.assertEqual({suite.name for suite in known if not suite.name.startswith("hiprtc ")} - chosen, set())
+            for name, some in short.items():
+                of_suite = {chip for suite in known if suite.name == name for chip in suite.chips}
+                self.assertTrue(set(some) < of_suite, name)
+        for chip, number in (("gfx1100", 10), ("gfx90a", 10)):
+            self.assertGreaterEqual(sum(one == chip for _, _, one in runtime), number, chip)
+        for chip, number in (("gfx1100", 25), ("gfx90a", 25), ("gfx942", 4), ("gfx1200", 1)):
+            self.assertGreaterEqual(sum(one == chip for _, _, one in libraries), number, chip)
 
     def test_the_page_is_up_to_date(self):
         done = self.call("page", "--check")

@@ -27,7 +27,10 @@ CHIPS = ("gfx1100", "gfx90a", "gfx942", "gfx1200")
 LIBRARIES = CHIPS[:3]  # what rocBLAS of ROCm 7.2 and llama.cpp's ROCm build run on here
 DEBIANS = ("gfx1100", "gfx90a")  # what Debian builds its packages of ROCm 6.4 for
 # The default selection has the newest version of each program, on the chips that are named here or else on all of its chips.
-SHORT = {}
+SHORT = {"rocblas-bench": ("gfx1100", "gfx942"), "gpu_libraries_test": ("gfx1100",), "gpu_conv_library_test": ("gfx1100",),
+         "rocfft-test": ("gfx1100",), "rocsparse-test": ("gfx90a",), "rocRAND generate": ("gfx1100",),
+         "rocRAND generate_uniform": ("gfx90a",), "rocRAND generate_normal": ("gfx1100",), "rocPRIM device_select": ("gfx90a",),
+         "rocPRIM intrinsics": ("gfx90a",)}
 SUPPORT = ("suites", "base")
 ROCR = ("rocr", *SUPPORT)
 

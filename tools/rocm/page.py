@@ -4,7 +4,7 @@ import datetime
 import json
 import os
 
-from rocm import amd_suites, token_time
+from rocm import amd_suites, suites, token_time
 from rocm.errors import RocmError
 from rocm.machine import CHIPS
 from rocm.packages import RELEASES
@@ -32,8 +32,9 @@ tools/real_rocm.py test gpu_test --chips gfx1100        # a suite by name
 tools/real_rocm.py run -- build/release/bin/wick devices    # any program
 ```
 
-The selection has the suites of HIP 7.2.4, four of 6.4.3, and AMD's libraries in their newest versions. It leaves out hiprtc
-for every architecture, which compiles a hundred files for each.
+The selection has the suites of HIP 7.2.4, four of 6.4.3, and AMD's libraries in their newest versions. Suites that take long run
+on some of their chips only (`SHORT` in `tools/rocm/suites.py` and `tools/rocm/amd_suites.py`). hiprtc for every architecture,
+which compiles a hundred files for each, is left out.{selection}
 
 The packages are Debian's (sid and experimental), pinned by SHA-256 in `tools/rocm/packages.txt`. `fetch` gets 118 MB and
 unpacks them into the cache folder; nothing is installed. HIP 6.4.3 runs above ROCr 7.2.4 too, since the hook of ROCr 6.4 doesn't
@@ -207,10 +208,27 @@ def dates(rows):
     return days[0] + (f" to {days[-1]}" if len(days) > 1 else "")
 
 
+def selection_seconds(rows, suite_rows):
+    """What the jobs of both tools' default selections took, by suite, release and chip; None for those that aren't recorded."""
+    took = []
+    for work, recorded in ((suites.chosen([], RELEASES, CHIPS), rows), (amd_suites.chosen([], amd_suites.CHIPS), suite_rows)):
+        seconds = {key(row): row["seconds"] for row in recorded}
+        took += [((suite.name, release, chip), seconds.get((suite.name, release, chip))) for suite, release, chip in work]
+    return took
+
+
+def selection(rows, suite_rows):
+    """The sentence about the time of the default selection; nothing unless all of it is recorded."""
+    seconds = [took for _, took in selection_seconds(rows, suite_rows)]
+    if None in seconds:
+        return ""
+    return f" By the recorded times, the selection takes {sum(seconds) / 2 / 60:.0f} minutes\nwith two suites at once."
+
+
 def page(rows, suite_rows=(), token_rows=()):
     by_key = {key(row): row for row in rows}
     columns = [(release, chip) for release in RELEASES for chip in CHIPS]
-    text = HEAD
+    text = HEAD.replace("{selection}", selection(rows, suite_rows))
     if rows:
         text += f"Tests that passed ({dates(rows)}):\n\n"
     text += "| program | " + " | ".join(f"HIP {release}, {chip}" for release, chip in columns) + " |\n"

@@ -17,7 +17,9 @@ ARCHITECTURES = ("gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100", "
                  "gfx1151", "gfx1200", "gfx1201")
 # The default selection has all suites under the newest release, on the chips that are named here or else on all of their chips.
 # Under the older release it has the suites of OLDER.
-SHORT = {}
+SHORT = {"gpu_layouts_test": ("gfx90a",), "gpu_custom_test": ("gfx90a",), "models_test": ("gfx1100",),
+         "parity_test": ("gfx1100",), "gpu_libraries_test": ("gfx90a",), "gpu_conv_library_test": ("gfx90a",),
+         "gpu_probe, compiled by hiprtc": ("gfx1100",)}
 OLDER = ("gpu_test", "gpu_probe", "gpu_ops_test", "generate")
 MOST_RESTARTS = 10
 PARITY = ("Parity/silu*:Parity/add.*:Parity/div.i16.*:Parity/cast.f32.*:Parity/copy.*:Parity/sum.bf16.*:Parity/argmax.f32.*:"
