@@ -38,4 +38,19 @@ inline constexpr uint64_t kMostNames = 2;
 /// Formats of printf. One of a few bytes takes some hundred in memory.
 inline constexpr uint64_t kMostPrintFormats = 1 << 16;
 
+// Of debug information, which is read when a line of code is first asked for. What exceeds these
+// limits gives no lines.
+
+/// Attributes of an entry. Some have no bytes in the entry; compilers write some twenty.
+inline constexpr uint64_t kMostAttributes = 64;
+
+/// Entries within each other, for which LLVM's reader recurses.
+inline constexpr uint64_t kMostNesting = 1024;
+
+/// How often the sections of ranges may be read, on average. Compilers write a list for each use.
+inline constexpr uint64_t kMostRangeReads = 2;
+
+/// Folders, or files, of a line table. One of a byte takes some hundred in memory.
+inline constexpr uint64_t kMostSourceFiles = 1 << 16;
+
 }  // namespace emu

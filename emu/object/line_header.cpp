@@ -2,6 +2,9 @@
 
 #include <vector>
 
+#include "emu/object/cursor.h"
+#include "emu/object/limits.h"
+
 namespace emu {
 namespace {
 
@@ -20,100 +23,64 @@ enum Form : uint64_t {  // the forms that compilers use in these headers
   kLineStrp = 0x1f,
 };
 
-/// Reads sequentially and throws at the end of the bytes.
-class Header {
- public:
-  Header(Bytes bytes, uint64_t at) : bytes_(bytes), at_(at) {}
-
-  template <class T>
-  T take() {
-    const T value = read<T>(bytes_, at_, kWhat);
-    at_ += sizeof(T);
-    return value;
-  }
-  uint64_t number() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto byte = take<uint8_t>();
-      value |= uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    bad_image(std::string(kWhat) + " has too large a number");
-  }
-  void skip(uint64_t bytes) {
-    part(bytes_, at_, bytes, kWhat);
-    at_ += bytes;
-  }
-  void skip_form(uint64_t form);
-  /// Skips the table of folders or of files: the format of its entries, their number, and the
-  /// entries.
-  void skip_entries();
-
- private:
-  Bytes bytes_;
-  uint64_t at_;
-};
-
-void Header::skip_form(uint64_t form) {
+void skip_form(Cursor& header, uint64_t form) {
   switch (form) {
     case kData1:
-      return skip(1);
+      return header.skip(1);
     case kData2:
-      return skip(2);
+      return header.skip(2);
     case kData4:
     case kStrp:
     case kLineStrp:
-      return skip(4);
+      return header.skip(4);
     case kData8:
-      return skip(8);
+      return header.skip(8);
     case kData16:
-      return skip(16);
+      return header.skip(16);
     case kUdata:
-      number();
+      header.number();
       return;
     case kString:
-      return skip(read_string(bytes_, at_, kWhat).size() + 1);
+      return header.skip_string();
     case kBlock:
-      return skip(number());
+      return header.skip(header.number());
     default:
       bad_image(std::string(kWhat) + " has an unknown form");
   }
 }
 
-void Header::skip_entries() {
-  std::vector<uint64_t> forms(take<uint8_t>());
+/// Skips the table of folders or of files: the format of its entries, their number, and the
+/// entries.
+void skip_entries(Cursor& header) {
+  std::vector<uint64_t> forms(header.take<uint8_t>());
   for (uint64_t& form : forms) {
-    number();  // content type
-    form = number();
+    header.number();  // content type
+    form = header.number();
   }
-  const uint64_t count = number();
+  const uint64_t count = header.number();
   if (count > 0 && forms.empty()) bad_image(std::string(kWhat) + " has entries of nothing");
-  for (uint64_t i = 0; i < count; ++i) {
-    for (const uint64_t form : forms) skip_form(form);
+  if (count > kMostSourceFiles) {
+    bad_image(std::string(kWhat) + " has more than " + std::to_string(kMostSourceFiles) + " files");
   }
-}
-
-void check(Bytes section, uint64_t offset) {
-  Header header(section, offset);
-  if (header.take<uint32_t>() >= 0xfffffff0) bad_image(std::string(kWhat) + " has 64 bits");
-  if (header.take<uint16_t>() < 5) return;  // older versions contain only strings and numbers
-  header.skip(2 + 4);                       // sizes of addresses and of the header
-  header.skip(5);                           // parameters of the line number program
-  const auto operations = header.take<uint8_t>();
-  header.skip(operations == 0 ? 0 : operations - 1);
-  header.skip_entries();
-  header.skip_entries();
+  for (uint64_t i = 0; i < count; ++i) {
+    for (const uint64_t form : forms) skip_form(header, form);
+  }
 }
 
 }  // namespace
 
-bool sound_line_header(Bytes section, uint64_t offset) {
-  try {
-    check(section, offset);
-    return true;
-  } catch (const ObjectError&) {
-    return false;
-  }
+uint64_t check_line_header(Bytes section, uint64_t offset) {
+  const uint64_t size = uint64_t{read<uint32_t>(section, offset, kWhat)} + 4;
+  if (size >= 0xfffffff4) bad_image(std::string(kWhat) + " has 64 bits");
+  Cursor header(part(section, offset, size, kWhat), 4, kWhat);
+  if (header.take<uint16_t>() < 5) return size;  // older versions contain only strings and numbers
+  header.skip(2 + 4);                            // sizes of addresses and of the header
+  header.skip(5);                                // parameters of the line number program
+  const auto operations = header.take<uint8_t>();
+  header.skip(operations == 0 ? 0 : operations - 1);
+  skip_entries(header);
+  skip_entries(header);
+  return size;
 }
 
 }  // namespace emu

@@ -2,12 +2,14 @@
 
 #include <llvm/DebugInfo/DWARF/DWARFCompileUnit.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
-#include <llvm/DebugInfo/DWARF/DWARFDebugAbbrev.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Path.h>
 
-#include "emu/object/line_header.h"
+#include <algorithm>
+
+#include "emu/object/debug_info.h"
+#include "emu/object/limits.h"
 
 namespace emu {
 namespace {
@@ -60,26 +62,48 @@ class Dwarf : public Lines {
     return calls.getFrame(count - 1);
   }
 
-  /// Returns whether LLVM's reader handles this form of a value; it misbehaves for others.
-  /// DW_FORM_indirect, whose values name their own forms, is rejected, too.
-  static bool sound_form(llvm::dwarf::Form form) {
-    constexpr unsigned kReserved = 0x02, kLast = 0x2c;
-    return form >= 1 && form <= kLast && form != kReserved && form != llvm::dwarf::DW_FORM_indirect;
-  }
-
-  bool sound(llvm::DWARFUnit& unit) {
-    const llvm::DWARFAbbreviationDeclarationSet* abbreviations = unit.getAbbreviations();
-    if (abbreviations == nullptr) return false;
-    for (const llvm::DWARFAbbreviationDeclaration& abbreviation : *abbreviations) {
-      for (const auto& attribute : abbreviation.attributes()) {
-        if (!sound_form(attribute.Form)) return false;
+  /// Sections that overlap, and those that are packed, could have far more bytes than the file.
+  static void check_sections(const llvm::object::ObjectFile& object, uint64_t file_bytes) {
+    uint64_t total = 0, unpacked = 0;
+    for (const llvm::object::SectionRef& section : object.sections()) {
+      if (llvm::object::ELFSectionRef(section).getType() == llvm::ELF::SHT_NOBITS) continue;
+      total += std::min(section.getSize(), file_bytes + 1);
+      if (!section.isCompressed()) continue;
+      auto header = section.getContents();
+      if (!header) {
+        llvm::consumeError(header.takeError());
+        bad_image("a packed section that can't be read");
+      }
+      constexpr uint64_t kSize = 8;  // its place in an Elf64_Chdr
+      const auto size = read<uint64_t>(bytes_of(*header), kSize, "a packed section");
+      unpacked += std::min(size, kMostFile + 1);
+      if (unpacked > kMostFile || unpacked / kMostUnpacking > file_bytes) {
+        bad_image("packed sections of more than " + std::to_string(kMostUnpacking) +
+                  " times the file's size");
       }
     }
-    const auto table =
-        llvm::dwarf::toSectionOffset(unit.getUnitDIE().find(llvm::dwarf::DW_AT_stmt_list));
-    if (!table) return true;
-    const llvm::StringRef lines = context_->getDWARFObj().getLineSection().Data;
-    return sound_line_header({lines.bytes_begin(), lines.bytes_end()}, *table);
+    if (total > file_bytes) bad_image("sections that overlap");
+  }
+
+  static Bytes bytes_of(llvm::StringRef text) { return {text.bytes_begin(), text.bytes_end()}; }
+
+  static void check(const llvm::DWARFObject& sections) {
+    DebugSections checked;
+    int units = 0, types = 0;
+    sections.forEachInfoSections([&](const llvm::DWARFSection& section) {
+      checked.info = bytes_of(section.Data);
+      ++units;
+    });
+    sections.forEachTypesSections([&](const llvm::DWARFSection& section) {
+      checked.types = bytes_of(section.Data);
+      ++types;
+    });
+    if (units > 1 || types > 1) bad_image("several sections of debug information");
+    checked.abbreviations = bytes_of(sections.getAbbrevSection());
+    checked.lines = bytes_of(sections.getLineSection().Data);
+    checked.ranges = bytes_of(sections.getRangesSection().Data);
+    checked.range_lists = bytes_of(sections.getRnglistsSection().Data);
+    check_debug_info(checked);
   }
 
   void open() {
@@ -93,12 +117,14 @@ class Dwarf : public Lines {
     }
     object_ = std::move(*object);
     const auto ignore = [](llvm::Error error) { llvm::consumeError(std::move(error)); };
-    context_ = llvm::DWARFContext::create(
-        *object_, llvm::DWARFContext::ProcessDebugRelocations::Ignore, nullptr, "", ignore, ignore);
-    for (const auto& unit : context_->info_section_units()) {
-      if (sound(*unit)) continue;
+    try {
+      check_sections(*object_, file_.size());
+      context_ =
+          llvm::DWARFContext::create(*object_, llvm::DWARFContext::ProcessDebugRelocations::Ignore,
+                                     nullptr, "", ignore, ignore);
+      check(context_->getDWARFObj());
+    } catch (const ObjectError&) {
       context_ = nullptr;
-      return;
     }
   }
 

@@ -4,11 +4,6 @@ namespace emu::test {
 namespace {
 
 template <class T>
-void append(std::string& bytes, T value) {
-  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-template <class T>
 void put(std::vector<uint8_t>& bytes, uint64_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
@@ -58,6 +53,11 @@ uint32_t Forge::add_symbols(std::string_view entries, std::string_view names) {
   return link + 1;
 }
 
+void Forge::add_debug(const std::string& name, std::string_view data) {
+  constexpr uint32_t kProgbits = 1;
+  sections.push_back({kProgbits, 0, add(data), data.size(), 0, name});
+}
+
 void Forge::add_metadata(std::string_view metadata) {
   std::string note;
   append(note, uint32_t{7});
@@ -105,10 +105,17 @@ std::vector<uint8_t> Forge::finish() {
     append(headers, segment.memory_bytes);
     append(headers, uint64_t{64});
   }
+  std::string names(1, '\0');
+  for (const Section& section : sections) names += section.name + '\0';
+  const uint64_t place = add(names);
+  sections.push_back({kStrtab, 0, place, names.size(), 0});
+  uint32_t name = 1;
   for (const Section& section : sections) {
-    append(tables, uint32_t{0});
+    append(tables, section.name.empty() ? uint32_t{0} : name);
+    name += static_cast<uint32_t>(section.name.size()) + 1;
     append(tables, section.type);
-    for (int i = 0; i < 2; ++i) append(tables, uint64_t{0});  // flags, address
+    append(tables, section.flags);
+    append(tables, uint64_t{0});  // address
     append(tables, section.offset);
     append(tables, section.size);
     append(tables, section.link);
@@ -132,6 +139,7 @@ std::vector<uint8_t> Forge::finish() {
   put(bytes, 56, static_cast<uint16_t>(segments.size()));
   put(bytes, 58, uint16_t{64});
   put(bytes, 60, static_cast<uint16_t>(sections.size()));
+  put(bytes, 62, static_cast<uint16_t>(sections.size() - 1));
   return bytes;
 }
 

@@ -48,6 +48,8 @@ class Forge {
   struct Section {
     uint32_t type = 0, link = 0;
     uint64_t offset = 0, size = 0, entry = 24;
+    std::string name = {};
+    uint64_t flags = 0;
   };
   static constexpr uint32_t kLoad = 1, kNote = 4, kExecutable = 1, kWritable = 2, kReadable = 4;
   static constexpr uint32_t kSymtab = 2, kStrtab = 3, kRela = 4;
@@ -68,6 +70,8 @@ class Forge {
   static std::string descriptor(uint64_t address);
   /// Adds a symbol table with its strings, and returns the number of its section.
   uint32_t add_symbols(std::string_view entries, std::string_view names);
+  /// Adds a section of debug information.
+  void add_debug(const std::string& name, std::string_view data);
   /// Adds a segment with a note of metadata.
   void add_metadata(std::string_view metadata);
   /// Adds `count` kernels with names of a number, and the metadata of all.
@@ -77,6 +81,12 @@ class Forge {
   /// Writes the headers.
   std::vector<uint8_t> finish();
 };
+
+/// Appends a number's bytes.
+template <class T>
+void append(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
 
 /// A hostile object and what reading it must give: an error with this text, or success if empty.
 struct Shape {
@@ -89,5 +99,14 @@ struct Shape {
 /// size if it weren't limited. `scale` is 1 for objects of some kilobytes; those of scale 100 have
 /// some megabytes.
 void hostile_shapes(uint32_t scale, const std::function<void(const Shape&)>& use);
+
+/// Sections of debug information.
+struct Debug {
+  std::string info, abbreviations, lines, ranges;
+};
+
+/// Calls `use` with objects whose debug information has such shapes, and with that information.
+/// They can be loaded, but give no line of code: the error is that of check_debug_info.
+void hostile_lines(uint32_t scale, const std::function<void(const Shape&, const Debug&)>& use);
 
 }  // namespace emu::test

@@ -12,15 +12,17 @@
 #include <functional>
 
 #include "emu/object/bundle.h"
+#include "emu/object/debug_info.h"
 #include "emu/object/error.h"
 #include "emu/object/limits.h"
+#include "emu/object/lines.h"
 #include "emu/object/object.h"
 #include "emu/tests/fuzz/forge.h"
 
 namespace emu::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#if !defined(NDEBUG) || __has_feature(address_sanitizer)
 constexpr long kMostMegabytes = 1024;  // freed memory stays in a quarantine
 constexpr double kMostSeconds = 10;
 #else
@@ -90,6 +92,53 @@ TEST(ObjectLimits, HostileObjects) {
   });
 }
 
+Bytes bytes_of(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+void find_no_line(const std::vector<uint8_t>& object) {
+  const std::string line = Lines::of(object)->at(Forge::kCode);
+  if (!line.empty()) throw std::runtime_error("a line was found: " + line);
+}
+
+TEST(ObjectLimits, HostileLines) {
+  hostile_lines(100, [](const Shape& shape, const Debug& debug) {
+    expect_cheap(shape.name, "", [&] {
+      read_object(shape.object);
+      find_no_line(shape.object);
+    });
+    expect_cheap(shape.name, shape.error, [&] {
+      check_debug_info({.info = bytes_of(debug.info),
+                        .types = {},
+                        .abbreviations = bytes_of(debug.abbreviations),
+                        .lines = bytes_of(debug.lines),
+                        .ranges = bytes_of(debug.ranges),
+                        .range_lists = {}});
+    });
+  });
+}
+
+TEST(ObjectLimits, DebugSectionsOfOneRange) {
+  Forge forge;
+  std::string units;
+  for (int i = 0; i < 10000; ++i) units += std::string{8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0};
+  forge.add_debug(".debug_info", units);
+  for (int i = 0; i < 60000; ++i) forge.sections.push_back(forge.sections.back());
+  const std::vector<uint8_t> object = forge.finish();
+  expect_cheap("debug sections of one range", "", [&] { find_no_line(object); });
+}
+
+TEST(ObjectLimits, PackedSectionsThatLie) {
+  Forge forge;
+  std::string header;
+  for (const uint64_t word : {uint64_t{1}, uint64_t{1} << 62, uint64_t{1}}) append(header, word);
+  forge.add_debug(".debug_info", header + "xxxxxxxx");
+  constexpr uint64_t kCompressed = 1 << 11;  // SHF_COMPRESSED
+  forge.sections.back().flags = kCompressed;
+  const std::vector<uint8_t> object = forge.finish();
+  expect_cheap("packed section", "", [&] { find_no_line(object); });
+}
+
 TEST(ObjectLimits, ManyKernelsAreFound) {
   Forge forge;
   forge.add_kernels(1000);
@@ -140,9 +189,8 @@ TEST(ObjectLimits, ImagesInMemoryThatClaimAGigabyte) {
   expect_cheap("ELF in memory", "an image cut short", [&] { copy_image(image); });
 
   std::string bundle = kBundleMagic;
-  for (const uint64_t word : {uint64_t{1}, uint64_t{0}, kMostFile, uint64_t{0}}) {
-    bundle.append(reinterpret_cast<const char*>(&word), sizeof word);
-  }
+  for (const uint64_t word : {uint64_t{1}, uint64_t{0}, kMostFile, uint64_t{0}})
+    append(bundle, word);
   std::memcpy(image, bundle.data(), bundle.size());
   expect_cheap("bundle in memory", "an image cut short", [&] { copy_image(image); });
   munmap(image, static_cast<size_t>(page));

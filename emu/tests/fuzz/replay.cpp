@@ -29,9 +29,14 @@ int run(const std::filesystem::path& path) {
 /// Small enough for the fuzzer, whose inputs have at most 64 KiB; longer ones would be cut.
 constexpr uint32_t kScale = 1;
 
+void hostile(const std::function<void(const emu::test::Shape&)>& use) {
+  emu::test::hostile_shapes(kScale, use);
+  emu::test::hostile_lines(kScale, [&](const auto& shape, const auto&) { use(shape); });
+}
+
 int write_hostile(const std::filesystem::path& folder) {
   bool written = true;
-  emu::test::hostile_shapes(kScale, [&](const emu::test::Shape& shape) {
+  hostile([&](const emu::test::Shape& shape) {
     std::ofstream file(folder / ("hostile-" + shape.name), std::ios::binary);
     file.write(reinterpret_cast<const char*>(shape.object.data()),
                static_cast<std::streamsize>(shape.object.size()));
@@ -42,7 +47,7 @@ int write_hostile(const std::filesystem::path& folder) {
 
 int run_hostile() {
   int count = 0;
-  emu::test::hostile_shapes(kScale, [&](const emu::test::Shape& shape) {
+  hostile([&](const emu::test::Shape& shape) {
     std::printf("%s, %zu bytes\n", shape.name.c_str(), shape.object.size());
     std::fflush(stdout);
     LLVMFuzzerTestOneInput(shape.object.data(), shape.object.size());

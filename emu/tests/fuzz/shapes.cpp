@@ -17,7 +17,7 @@ Shape shape(const char* name, Forge& forge, const char* error) {
 }
 
 /// As many segments or sections as a header can have, and fewer at small scales.
-uint32_t many(uint32_t scale) { return std::min(600 * scale, 60000u); }
+uint32_t many(uint32_t scale) { return std::min(500 * scale, 50000u); }
 
 Shape segments_of_one_range(uint32_t scale) {
   Forge forge = with_kernel();
