@@ -13,16 +13,20 @@ export PROMPT
 ARGS   ?= -n 128 --seed 1
 JOBS   ?= $(shell nproc)
 
+# Kernels for the cards of this machine are enough to run a model. Tests need those of the emulated chips, too.
+GPUS := $(if $(filter-out run,$(MAKECMDGOALS)),here,cards)
+
 SOAK_DEVICE  := $(or $(DEVICE),cpu)
 SOAK_SECONDS := $(or $(SECONDS),60)
 SOAK_SEED    := $(or $(SEED),today)
 
-.PHONY: run test soak sanitize-sample aarch64 emulated amd parity build emu deps cuda asan tsan clean help
+.PHONY: run test soak sanitize-sample aarch64 emulated amd parity build configure emu deps cuda asan tsan clean help
 
 help:
 	@sed -n '1,8s/^# //p' Makefile
 
-run: build
+run: configure
+	@ninja -C $(BUILD) -j $(JOBS) wick
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  $(BUILD)/bin/wick generate -m "$$model" -p "$$PROMPT" $(ARGS)
 
@@ -60,8 +64,12 @@ parity: build
 	@ninja -C $(BUILD) -j $(JOBS) wick_tests
 	python3 tools/parity.py --build $(BUILD) --jobs $(JOBS) --out build/parity.md
 
-build: deps cuda $(BUILD)/build.ninja
+build: configure
 	@ninja -C $(BUILD) -j $(JOBS)
+
+configure: deps cuda $(BUILD)/build.ninja
+	@if [ $(GPUS) = here ] && grep -q '^WICK_GPU_ARCHITECTURES:STRING=cards$$' $(BUILD)/CMakeCache.txt; then \
+	  cmake -S . -B $(BUILD) -DWICK_GPU_ARCHITECTURES=here >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }; fi
 
 # The AMD emulator is a project of its own: see emu/README.md.
 emu: deps build/emu/build.ninja
@@ -81,7 +89,7 @@ cuda: deps
 	@python3 tools/install_cuda.py --for-build $(BUILD)
 
 $(BUILD)/build.ninja: | cuda
-	@mkdir -p build && cmake --preset release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@mkdir -p build && cmake --preset release -DWICK_GPU_ARCHITECTURES=$(GPUS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 
 # Tests on emulated devices run without leak detection, which their memory and forks crash, and
 # without checks of the emulator itself, which is built without a sanitizer.

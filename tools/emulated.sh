@@ -24,7 +24,9 @@ on() {
 }
 for program in $programs; do
   case $program in
-  parity_test | attention_bound_test) filter='Parity/*hip*:Parity.*' ;;
+  # Those left out store twice in one place on purpose, which is a race.
+  parity_test | attention_bound_test)
+    filter='Parity/*hip*:Parity.*-*.paged_attention.outside:*.store_in_pages.errors' ;;
   matmul_test | linear_float_test) filter='Parity/*hip*:Matmul.*:LinearFloat.*' ;;
   # WrongTablesAndPositions names positions on purpose that nothing wrote.
   models_test) filter='ModelOnDevice.*:BatchTest.*:LogitSource.*:PeftAdapters.OfMagnitudes:PeftAdapters.OfSavedModules-*Spans*'

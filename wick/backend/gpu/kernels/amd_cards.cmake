@@ -1,0 +1,32 @@
+# wick_amd_cards(RESULT NODES EXACT): the architectures to compile for AMD's cards of this machine. NODES: the folder in which
+# Linux lists processors and cards. EXACT: chips that have images of their own. Other chips take the image of their generation,
+# and without one hiprtc compiles their kernels.
+function(wick_amd_cards result nodes exact)
+  set(found)
+  file(GLOB files ${nodes}/*/properties)
+  foreach(file ${files})
+    file(STRINGS ${file} version REGEX "^gfx_target_version [1-9][0-9]+$")
+    if(NOT version)
+      continue()  # a CPU
+    endif()
+    # The decimal digits of major, minor and stepping. The name has one hexadecimal digit for each of the last two.
+    string(REGEX REPLACE "^.* ([0-9]+)([0-9][0-9])([0-9][0-9])$" "\\1;\\2;\\3" version "${version}")
+    list(GET version 0 major)
+    list(GET version 1 minor)
+    list(GET version 2 stepping)
+    math(EXPR digits "256 + ${minor} * 16 + ${stepping}" OUTPUT_FORMAT HEXADECIMAL)
+    string(REGEX REPLACE "^0x1" "" digits ${digits})
+    set(chip gfx${major}${digits})
+    if(chip IN_LIST exact)
+      list(APPEND found ${chip})
+    elseif(chip MATCHES "^gfx10([13]).$")
+      list(APPEND found gfx10-${CMAKE_MATCH_1}-generic)
+    elseif(chip MATCHES "^gfx(11|12)..$")
+      list(APPEND found gfx${CMAKE_MATCH_1}-generic)
+    elseif(chip MATCHES "^gfx90[0-9]$")
+      list(APPEND found gfx9-generic)
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
