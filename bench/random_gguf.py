@@ -20,6 +20,9 @@ SHAPES = {
     "tiny-oss": dict(architecture="gpt-oss", hidden=256, ff=256, layers=2, heads=4, kv_heads=2, head=64, vocabulary=1000, rope=150000.0, experts=8, used=4),
     "tiny-moe": QWEN | dict(hidden=256, ff=256, layers=2, heads=4, head=64, kv_heads=2, experts=16, vocabulary=1000),
     "3b-moe": QWEN | dict(hidden=1024, ff=512, layers=24, heads=16, experts=64),
+    "smollm2-135m": LLAMA | dict(hidden=576, ff=1536, layers=30, heads=9, kv_heads=3, vocabulary=49152, rope=100000.0, tied=True),
+    "gemma3-270m": dict(architecture="gemma3", hidden=640, ff=2048, layers=18, heads=4, kv_heads=1, head=256, vocabulary=262144,
+                        rope=1000000.0, tied=True),
     "qwen3-30b-a3b": QWEN | dict(hidden=2048, ff=768, layers=48, experts=128),
     "gpt-oss-20b": dict(architecture="gpt-oss", hidden=2880, ff=2880, layers=24, heads=64, kv_heads=8, head=64, vocabulary=201088,
                         rope=150000.0, experts=32, used=4),
@@ -35,7 +38,7 @@ def half(value):
 TYPES = {
     "F32": (0, 1, 4, {}), "F16": (1, 1, 2, {}), "BF16": (30, 1, 2, {}),
     "Q4_0": (2, 32, 18, {0: half(0.004)}), "Q4_1": (3, 32, 20, {0: half(0.004), 2: half(-0.03)}),
-    "Q5_0": (6, 32, 22, {0: half(0.002)}), "Q8_0": (8, 32, 34, {0: half(0.0003)}),
+    "Q5_0": (6, 32, 22, {0: half(0.002)}), "Q5_1": (7, 32, 24, {0: half(0.002), 2: half(-0.03)}), "Q8_0": (8, 32, 34, {0: half(0.0003)}),
     "Q2_K": (10, 256, 84, {80: half(0.002), 82: half(0.003)}), "Q3_K": (11, 256, 110, {108: half(0.0005)}),
     "Q4_K": (12, 256, 144, {0: half(0.0001), 2: half(0.0008)}), "Q5_K": (13, 256, 176, {0: half(0.00005), 2: half(0.0008)}),
     "Q6_K": (14, 256, 210, {208: half(0.00002)}), "IQ4_XS": (23, 256, 136, {0: half(0.00001)}),
@@ -79,13 +82,20 @@ def mixed_mxfp4(name, _layer, _layers):
 MIXTURES = {"Q4_K_M": mixed("Q4_K", "Q6_K"), "Q5_K_M": mixed("Q5_K", "Q6_K"), "Q3_K_M": mixed_q3, "Q2_K_M": mixed_q2,
             "IQ4_XS_M": mixed_iq4, "MXFP4_M": mixed_mxfp4}
 KINDS = [*TYPES, *MIXTURES]
+# What llama.cpp's mixtures store instead of types with blocks of 256 values if the columns aren't a multiple of that.
+SHORT = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
 
-def type_of(kind, name, layer, layers):
-    """Returns the type of a matrix of a file of this kind."""
+def type_of(kind, name, layer, shape, columns):
+    """Returns the type of a matrix of a file of this kind. The embedding of mixtures has the type of the output matrix if it is
+    tied."""
+    if name == "token_embd" and kind in MIXTURES and shape.get("tied"):
+        name = "output"
     if name == "output" and (kind in ("Q4_K", "IQ4_XS_M") or kind.endswith("_K_M")):
-        return "Q6_K"
-    return MIXTURES[kind](name, layer, layers) if kind in MIXTURES else kind
+        found = "Q6_K"
+    else:
+        found = MIXTURES[kind](name, layer, shape["layers"]) if kind in MIXTURES else kind
+    return SHORT.get(found, found) if kind in MIXTURES and columns % 256 else found
 
 
 def text(value):
@@ -124,6 +134,8 @@ def sizes(shape):
         yield "expert_count", shape["experts"]
         yield "expert_used_count", shape["used"]
         yield "expert_feed_forward_length", shape["ff"]
+    if shape["architecture"] == "gemma3":
+        yield "attention.sliding_window", 512
     if shape["architecture"] == "gpt-oss":
         yield "attention.sliding_window", 128
         yield "rope.scaling.type", "yarn"
@@ -154,7 +166,10 @@ def layer_vectors(shape):
     name, experts = shape["architecture"], shape.get("experts")
     yield "attn_norm.weight", [hidden]
     yield ("post_attention_norm.weight" if name == "gpt-oss" else "ffn_norm.weight"), [hidden]
-    if name == "qwen3moe":
+    if name == "gemma3":
+        yield "post_attention_norm.weight", [hidden]
+        yield "post_ffw_norm.weight", [hidden]
+    if name in ("qwen3moe", "gemma3"):
         yield "attn_q_norm.weight", [shape["head"]]
         yield "attn_k_norm.weight", [shape["head"]]
     if name == "gpt-oss":
@@ -178,18 +193,18 @@ def layer_matrices(shape):
 
 def tensors(shape, kind):
     """Yields (name, dims with the columns first, type, whether the values are random instead of ones)."""
-    hidden, layers = shape["hidden"], shape["layers"]
-    yield "token_embd.weight", [hidden, shape["vocabulary"]], type_of(kind, "token_embd", 0, layers), True
+    hidden = shape["hidden"]
+    yield "token_embd.weight", [hidden, shape["vocabulary"]], type_of(kind, "token_embd", 0, shape, hidden), True
     yield "output_norm.weight", [hidden], "F32", False
     if not shape.get("tied"):
-        yield "output.weight", [hidden, shape["vocabulary"]], type_of(kind, "output", 0, layers), True
-    for i in range(layers):
+        yield "output.weight", [hidden, shape["vocabulary"]], type_of(kind, "output", 0, shape, hidden), True
+    for i in range(shape["layers"]):
         for name, dims in layer_vectors(shape):
             yield f"blk.{i}.{name}", dims, "F32", False
         if "experts" in shape:
             yield f"blk.{i}.ffn_gate_inp.weight", [hidden, shape["experts"]], "F32", True
         for name, dims in layer_matrices(shape):
-            yield f"blk.{i}.{name}.weight", dims, type_of(kind, name, i, layers), True
+            yield f"blk.{i}.{name}.weight", dims, type_of(kind, name, i, shape, dims[0]), True
 
 
 def size_of(dims, kind):

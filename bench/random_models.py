@@ -26,7 +26,10 @@ GPU_TARGETS = {
 }
 CPU_TYPES = ["Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "Q3_K", "IQ4_XS", "MXFP4"]
 CPU_TARGETS = ({f"1b:{kind}": (1.0, 2.0) for kind in CPU_TYPES} | {"1b:BF16": (1.0, 1.3), "1b:F16": (1.0, 1.3)} |
-               {f"3b-moe:{kind}": (1.0, 2.0) for kind in ("Q4_0", "Q4_K")})
+               {f"3b-moe:{kind}": (1.0, 2.0) for kind in ("Q4_0", "Q4_K")} |
+               # Models that fit the last cache.
+               {f"smollm2-135m:{kind}": (1.2, 2.0) for kind in ("Q4_1", "Q4_0", "Q8_0")} |
+               {f"smollm2-135m:{kind}": (1.2, 1.3) for kind in ("F16", "BF16")} | {"gemma3-270m:Q4_K_M": (1.2, 2.0)})
 AVX2_TARGETS = {model: (1.2, 1.2) for model in CPU_TARGETS}
 
 
@@ -93,6 +96,8 @@ def main():
     parser.add_argument("--device", default="cuda:0", help="an NVIDIA GPU (default: cuda:0), or cpu")
     parser.add_argument("--architecture", default="90a", help="architecture for which the peer is built")
     parser.add_argument("--avx2", action="store_true", help="CPU kernels for AVX2 only, of both sides")
+    parser.add_argument("--no-amx", action="store_true", help="llama.cpp without AMX, where its native build ends with an illegal \
+instruction")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3, help="repeats of a test in each round")
     parser.add_argument("--prompt", type=int, default=512)
@@ -113,7 +118,8 @@ def main():
         os.environ["WICK_CPU_ISA"] = "v3"
     if not options.no_peer:
         peer = (llama_cpp.ensure_cuda(options.architecture) if options.device != "cpu" else
-                llama_cpp.ensure_avx2() if options.avx2 else harness.peer()["llama-bench"])
+                llama_cpp.ensure_avx2() if options.avx2 else
+                llama_cpp.ensure_without_amx() if options.no_amx else harness.peer()["llama-bench"])
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         rows, failed = compare(options, peer, table, folder)
     print("\n".join(markdown(rows)))

@@ -147,6 +147,13 @@ def ensure_avx2(jobs=None):
     return ensure_bench("avx2", ["-DGGML_NATIVE=OFF", "-DGGML_AVX2=ON", "-DGGML_FMA=ON", "-DGGML_F16C=ON", "-DGGML_BMI2=ON"], jobs)
 
 
+def ensure_without_amx(jobs=None):
+    """Builds llama-bench natively but for AMX, and returns its path: virtual machines may announce AMX and end programs that
+    use it."""
+    flags = "-march=native -mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+    return ensure_bench("without-amx", ["-DGGML_NATIVE=OFF", f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], jobs)
+
+
 def build_oracle(source, bin_dir, log):
     say(f"building {ORACLE}")
     run(["c++", "-std=c++17", "-O2", "-Wall", "-Wextra", f"-I{source}/include",
