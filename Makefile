@@ -26,7 +26,7 @@ help:
 	@sed -n '1,8s/^# //p' Makefile
 
 run: configure
-	@ninja -C $(BUILD) -j $(JOBS) wick
+	@ninja -C $(BUILD) -j $(JOBS) wick_cli
 	@model=$$(python3 tools/fetch_model.py | tail -n 1) && \
 	  $(BUILD)/bin/wick generate -m "$$model" -p "$$PROMPT" $(ARGS)
 

@@ -305,6 +305,10 @@ void check_shapes(DType dtype) {
   run({2, 1, 20, 204, 64, 64, {.scale = 0.1f, .window = 10}});  // no query sees the first keys
   run({2, 1, 70, 104, 128, 64, {.scale = 0.3f, .soft_cap = 2.0f}});
   run({1, 1, 12, 40, 256, 200, kOpen});
+  run({4, 2, 40, 90, 256, 256, kCausal, true, 2});
+  run({2, 1, 70, 100, 192, 128, {.scale = 0.1f, .window = 60}});
+  run({1, 1, 40, 70, 72, 136, kCausal});
+  run({2, 1, 20, 70, 160, 160, {.scale = 0.3f, .soft_cap = 2.0f}});
   run({1, 1, 70, 90, 64, 64, {.scale = 1e8f}});  // scores without significant bits
   run({1, 1, 70, 90, 64, 64, {.scale = -0.2f}});
   run({2, 1, 0, 10, 64, 64, kCausal});
@@ -323,6 +327,8 @@ void check_terms(DType dtype) {
     run({2, 1, 20, 67, 40, 64, kOpen}, {.mask = mask, .place = Place::transposed});
   }
   run({4, 2, 70, 90, 128, 128, kCausal}, {.slopes = true});
+  run({2, 1, 40, 90, 256, 192, kCausal}, {.mask = DType::bf16, .slopes = true});
+  run({2, 1, 40, 90, 256, 256, kCausal}, {.gradient = 1024});
   run({2, 1, 70, 90, 64, 64, {.scale = 0.2f, .window = 50, .soft_cap = 3.0f}},
       {.mask = DType::bf16, .slopes = true});
   // Gradients beyond the range of f16's products, and below that of its normal numbers.
@@ -366,6 +372,7 @@ void check_fast(DType dtype) {
   run({2, 1, 70, 104, 128, 64, {.scale = 0.3f, .soft_cap = 2.0f}});
   run({2, 1, 33, 72, 64, 64, kCausal}, {.mask = DType::u8, .slopes = true});
   run({2, 1, 150, 200, 128, 128, kOpen}, {.sinks = true});
+  run({2, 1, 30, 90, 256, 256, kCausal}, {.sinks = true});
   set_precision(Precision::full);
 }
 

@@ -64,6 +64,11 @@ const FlashKernels<GradientTerms> kMmaQueries{
     {"flash_gradient_mma", "flash_mma_bias_queries_{}_{}_{}"}},
     kMmaKeys{{"flash_gradient_mma", "flash_mma_keys_{}_{}_{}"},
              {"flash_gradient_mma", "flash_mma_bias_keys_{}_{}_{}"}};
+// For heads of more than 128 elements, with and without a bias.
+const KernelFamily<GradientArgs, DType> kWideSums("flash_gradient_mma", "flash_mma_wide_sums_{}");
+const KernelFamily<GradientArgs, GradientTerms, DType> kWideQueries("flash_gradient_mma",
+                                                                    "flash_mma_wide_queries_{}_{}"),
+    kWideKeys("flash_gradient_mma", "flash_mma_wide_keys_{}_{}");
 
 constexpr int64_t kVector = 8;  // elements that the kernels on matrix units load at once
 
@@ -136,20 +141,28 @@ void launch_all(const GradientCall& of, DType dtype, int64_t tile, Sums&& sums, 
   if (of.dk != nullptr && key_tiles > 0) keys(grid(key_tiles, rows));
 }
 
-void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias& bias) {
+/// How to launch kernels whose thread blocks compute a slab of the results' `width` elements.
+/// block: the threads and the shared memory of a thread block.
+template <class Kernels, class... Keys>
+auto launch_of_slabs(Gpu& gpu, const GradientCall& of, const ScoreBias& bias, const Grid& block,
+                     const Kernels& kernels, int64_t width, Keys... keys) {
   const AttentionCall& c = of.call;
   const int64_t heads = int64_t{c.batch} * (c.heads / c.group);
-  const auto launch = [&](const auto& kernels, int64_t width) {
-    return [&gpu, &of, &kernels, &bias, dtype, heads, width](const GradientGrid& order) {
-      const int64_t slabs = std::max<int64_t>(1, divide_up(width, kGradientWidth));
-      const Grid grid{.blocks = {count32(order.blocks * heads * slabs), 1, 1},
-                      .threads = kGradientThreads,
-                      .pdl = true};
-      kernels(dtype).launch(gpu, grid, {of, bias, order, static_cast<uint32_t>(slabs)});
-    };
+  const int64_t slabs = std::max<int64_t>(1, divide_up(width, kGradientWidth));
+  return [=, &gpu, &of, &bias, &kernels](const GradientGrid& order) {
+    Grid grid = block;
+    grid.blocks[0] = count32(order.blocks * heads * slabs);
+    grid.pdl = true;
+    kernels(keys...).launch(gpu, grid, {of, bias, order, static_cast<uint32_t>(slabs)});
   };
-  launch_all(of, dtype, kGradientTile, launch(kSums, 1), launch(kQueries, c.d),
-             launch(kKeys, std::max(c.d, c.e)));
+}
+
+void launch_plain(Gpu& gpu, const GradientCall& of, DType dtype, const ScoreBias& bias) {
+  const AttentionCall& c = of.call;
+  const Grid block{.blocks = {1, 1, 1}, .threads = kGradientThreads};
+  launch_all(of, dtype, kGradientTile, launch_of_slabs(gpu, of, bias, block, kSums, 1, dtype),
+             launch_of_slabs(gpu, of, bias, block, kQueries, c.d, dtype),
+             launch_of_slabs(gpu, of, bias, block, kKeys, std::max(c.d, c.e), dtype));
 }
 
 /// The kernels of a call on matrix units.
@@ -164,7 +177,8 @@ const FlashSet kFlashSet{kFlashSums, kFlashQueries, kFlashKeys},
 struct GradientPlan {
   const FlashSet* kernels = nullptr;  ///< null: the call takes the kernels for any layout
   GradientTerms terms = GradientTerms::exact;
-  int64_t width = 0;    ///< elements to which heads are padded
+  bool slabs = false;   ///< whether heads have more than `width` elements; only AMD's kernels
+  int64_t width = 0;    ///< elements to which heads, or parts of wide ones, are padded
   int64_t held = 0;     ///< rows or keys of a thread block
   int64_t threads = 0;  ///< threads of a thread block
   int64_t shared = 0;   ///< bytes of shared memory
@@ -174,7 +188,9 @@ struct GradientPlan {
   GradientPlan(const Gpu& gpu, const ConstView& q, const ConstView& k, const ConstView& v) {
     const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
     const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
-    if (q.dtype == DType::f32 || d > 128 || e > 128 || d % kVector != 0 || e % kVector != 0 ||
+    slabs = d > 128 || e > 128;
+    const int64_t most = gpu.device.kind == DeviceKind::hip ? 256 : 128;
+    if (q.dtype == DType::f32 || d > most || e > most || d % kVector != 0 || e % kVector != 0 ||
         !gpu.has(Feature::matrix_unit) || wanted == "plain") {
       return;
     }
@@ -225,6 +241,19 @@ void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall&
              launch(kernels.keys, plan.shared, plan.terms));
 }
 
+void launch_wide(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
+                 const ScoreBias& bias) {
+  const AttentionCall& c = of.call;
+  Grid block{.blocks = {1, 1, 1}, .threads = static_cast<unsigned>(plan.threads)};
+  Grid of_sums = block;
+  block.shared_bytes = static_cast<unsigned>(plan.shared);
+  of_sums.shared_bytes = static_cast<unsigned>(plan.shared_of_sums);
+  launch_all(
+      of, dtype, plan.held, launch_of_slabs(gpu, of, bias, of_sums, kWideSums, 1, dtype),
+      launch_of_slabs(gpu, of, bias, block, kWideQueries, c.d, plan.terms, dtype),
+      launch_of_slabs(gpu, of, bias, block, kWideKeys, std::max(c.d, c.e), plan.terms, dtype));
+}
+
 /// Launches sink_gradient, after the sums of the rows have been computed.
 void launch_sinks(Gpu& gpu, const GradientCall& of, const View& out, const ScoreBias& bias) {
   const AttentionCall& c = of.call;
@@ -269,6 +298,7 @@ void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
   if (flash.kernels != nullptr) {
     const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);
     run(g.view(), a.view(), b.view(), c.view(), [&](const GradientCall& of) {
+      if (flash.slabs) return launch_wide(gpu_, flash, of, q.dtype, terms);
       launch_matrix_units(gpu_, flash, of, q.dtype, biased ? &terms : nullptr);
     });
   } else {
