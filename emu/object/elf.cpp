@@ -182,7 +182,7 @@ Bytes File::at(uint64_t address, uint64_t size, const char* what) const {
   bad_image(std::string(what) + " is in no segment");
 }
 
-std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
+std::vector<Bytes> File::notes(std::string_view owner, uint32_t wanted) const {
   std::vector<Bytes> found;
   for (const Segment& segment : segments) {
     if (segment.type != kNote) continue;
@@ -196,7 +196,7 @@ std::vector<Bytes> File::notes(std::string_view owner, uint32_t type) const {
       const Bytes description = part(rest, start, size, "a note");
       const std::string_view text(reinterpret_cast<const char*>(name.data()),
                                   name.empty() ? 0 : name.size() - 1);
-      if (kind == type && text == owner) found.push_back(description);
+      if (kind == wanted && text == owner) found.push_back(description);
       const uint64_t end = start + (uint64_t{size} + 3) / 4 * 4;
       rest = rest.subspan(std::min<uint64_t>(end, rest.size()));
     }

@@ -50,7 +50,7 @@ struct File {
   Bytes at(uint64_t address, uint64_t size, const char* what) const;
   /// Returns the descriptors of the notes with that owner and type. Objects that were linked from
   /// several have several.
-  std::vector<Bytes> notes(std::string_view owner, uint32_t type) const;
+  std::vector<Bytes> notes(std::string_view owner, uint32_t wanted) const;
 
  private:
   void read_sections(uint64_t offset, uint16_t count, uint16_t entry);

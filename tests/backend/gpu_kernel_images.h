@@ -21,21 +21,37 @@ struct KernelArguments {
 };
 using KernelsOfImage = std::map<std::string, KernelArguments>;
 
+/// Adds the argument that a map of metadata describes, unless it's hidden.
+inline void add_argument(KernelArguments& kernel, const emu::msgpack::Value& argument) {
+  std::string_view kind;
+  uint64_t offset = 0, size = 0;
+  argument.for_each_entry([&](std::string_view key, const emu::msgpack::Value& value) {
+    if (key == ".value_kind") kind = value.string;
+    if (key == ".offset") offset = value.number().value_or(0);
+    if (key == ".size") size = value.number().value_or(0);
+  });
+  if (kind.starts_with("hidden_")) return;
+  ++kernel.count;
+  kernel.bytes = offset + size;
+}
+
 /// Adds the kernels that a note of metadata describes.
 inline void add_kernels(KernelsOfImage& kernels, const emu::Bytes& note) {
-  const auto root = emu::msgpack::parse(note);
-  const auto* const all = root.find("amdhsa.kernels");
-  if (all == nullptr) return;
-  for (const auto& map : all->array) {
-    KernelArguments& kernel = kernels[map.string_or(".name", "")];
-    const auto* const arguments = map.find(".args");
-    if (arguments == nullptr) continue;
-    for (const auto& argument : arguments->array) {
-      if (argument.string_or(".value_kind", "").starts_with("hidden_")) continue;
-      ++kernel.count;
-      kernel.bytes = argument.integer_or(".offset", 0) + argument.integer_or(".size", 0);
-    }
-  }
+  const auto add_kernel = [&](const emu::msgpack::Value& map) {
+    KernelArguments kernel;
+    std::string name;
+    map.for_each_entry([&](std::string_view key, const emu::msgpack::Value& value) {
+      if (key == ".name") name = value.string;
+      if (key != ".args") return;
+      value.for_each_element(
+          [&](const emu::msgpack::Value& argument) { add_argument(kernel, argument); });
+    });
+    kernels[name] = kernel;
+  };
+  emu::msgpack::parse(note).for_each_entry(
+      [&](std::string_view key, const emu::msgpack::Value& value) {
+        if (key == "amdhsa.kernels") value.for_each_element(add_kernel);
+      });
 }
 
 /// Reads the metadata of an AMD code object.
