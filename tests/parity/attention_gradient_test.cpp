@@ -317,6 +317,26 @@ void check_shapes(DType dtype) {
   }
 }
 
+/// Random sizes, of heads of up to 256 elements, and random terms of the scores.
+void check_random(DType dtype) {
+  Random random(6);
+  for (int i = 0; i < 12 && !failed(); ++i) {
+    Case c{};
+    c.g = 1 + random.below(2);
+    c.h = c.g * (1 + random.below(3));
+    c.m = 1 + random.below(90), c.n = 1 + random.below(150);
+    c.d = 8 * (1 + random.below(32)), c.e = 8 * (1 + random.below(32));
+    c.params = {.scale = 0.1f, .causal = random.below(2) == 0};
+    if (c.params.causal && random.below(3) == 0) c.params.window = 1 + random.below(c.n);
+    if (random.below(4) == 0) c.params.soft_cap = 2.0f;
+    Added added;
+    if (random.below(3) == 0) added.mask = DType::bf16;
+    added.slopes = random.below(4) == 0;
+    added.sinks = random.below(4) == 0;
+    check(c, dtype, random, added);
+  }
+}
+
 void check_terms(DType dtype) {
   Random random(4);
   const auto run = [&](const Case& c, const Added& added) {
@@ -467,6 +487,12 @@ void expect_launched(DType dtype, std::string_view choice, std::string_view term
                fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
       }
     };
+    if (amd) {
+      for (const std::string& part :
+           {std::string("sums"), fmt::format("queries_{}", terms), fmt::format("keys_{}", terms)}) {
+        expect("flash_gradient_mma", fmt::format("flash_mma_wide_{}_{}", part, name(dtype)));
+      }
+    }
     for (const int width : launched.plain) expect_all("", width);
     for (const int width : launched.biased) expect_all("_bias", width);
   }
@@ -502,6 +528,9 @@ const bool added = [] {
         }
       });
     }
+  }
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    add(fmt::format("attention_gradient.{}.random", name(dtype)), [=] { check_random(dtype); });
   }
   add("attention_gradient.long", check_long);
   add("attention_gradient.wanted", check_wanted);
