@@ -133,8 +133,8 @@ struct GradientBound {
       const std::vector<Pair> pairs = pairs_of(row, error, sink_weight);
       double delta = 0, mean = 0;
       for (const Pair& p : pairs) delta += p.weight * p.product, mean += p.weight * p.size;
-      // The sums of rows aren't split into terms.
-      d_sinks.add(row, -sink_weight * delta, 2 * sink_weight * mean * (error - split));
+      // The sums of rows aren't split into terms. Weights that aren't normal numbers may be 0.
+      d_sinks.add(row, -sink_weight * delta, mean * (2 * sink_weight * (error - split) + 0x1p-126));
       const double limit = top[static_cast<size_t>(g)];
       const double floor = dtype == DType::f16 ? 0x1p-37 * limit : 0x1p-120;
       for (const Pair& p : pairs) {
