@@ -7,8 +7,9 @@
 The programs are Debian's (rocBLAS, hipBLASLt, MIOpen, rocFFT, rocRAND, rocPRIM, rocSPARSE, RCCL; 2.28 GB), and Triton's wheels
 and the ROCm build of llama.cpp, whisper.cpp and stable-diffusion.cpp from PyPI (0.82 GB). Debian's packages are pinned in
 tools/rocm/packages.txt, as those of tools/real_rocm.py, which also writes the results to docs/amd.md; wheels are pinned in
-tools/rocm/wheels.py. Nothing is installed. Needs `make emu`. Exits with 1 if a test failed or a suite was left out, 2 if
-something is missing, 77 if nothing can run because PyPI can't be reached, and 128 + its number after a signal.
+tools/rocm/wheels.py. Nothing is installed. Needs `make emu`. Exits with 1 if a suite was left out, or a test failed and docs/amd.md
+doesn't explain why, 2 if something is missing, 77 if nothing can run because PyPI can't be reached, and 128 + its number after a
+signal.
 """
 
 import argparse

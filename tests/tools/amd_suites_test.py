@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Tests tools/amd_suites.py without a network and without the emulator. Usage: amd_suites_test.py ROOT"""
 
+import contextlib
 import functools
 import hashlib
 import http.server
+import io
 import os
 import pathlib
 import socket
@@ -17,7 +19,7 @@ import zipfile
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 
-from rocm import amd_suites, packages, page, processes, suites, wheels  # noqa: E402
+from rocm import amd_suites, packages, page, processes, report, suites, wheels  # noqa: E402
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -308,6 +310,16 @@ class Pages(unittest.TestCase):
         text = page.page([], [page.row_of(suite, "6.4.4", "gfx90a", outcome, 3)])
         self.assertIn("| rocblas-bench | 6.4.4 | not run | 4, **1 failed** | – |", text)
         self.assertIn("- rocblas-bench, 6.4.4, gfx90a: 1 failed.\n  - f16_r: the norm of the errors is 1\n", text)
+
+    def test_failures_that_are_explained(self):
+        known = {"chip": "gfx1100", "passed": 8, "failed": 1, "why": ["RocprimDeviceSelectTests/5.Flagged: Failure"]}
+        other = {"chip": "gfx90a", "passed": 8, "failed": 1, "why": ["RocprimDeviceSelectTests/5.Flagged: Failure"]}
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(report.summary([known], 0), 0)
+            self.assertEqual(report.summary([known], 1), 1)
+            self.assertEqual(report.summary([known, other], 0), 1)
+        self.assertTrue(said.getvalue().startswith("8 passed, 1 failed, of which docs/amd.md explains 1\n"), said.getvalue())
 
 
 if __name__ == "__main__":

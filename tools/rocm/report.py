@@ -51,8 +51,9 @@ def run(runner, work, jobs, seconds, record):
 
 
 def summary(rows, left_out):
-    """Prints the sum of the results and returns the exit status."""
-    failed = sum(row["failed"] for row in rows)
+    """Prints the sum of the results and returns the exit status, for which failures that docs/amd.md explains don't count."""
+    failed, explained = sum(row["failed"] for row in rows), sum(page.explained(row) for row in rows)
     print(f"{sum(row['passed'] for row in rows)} passed, {failed} failed" +
+          (f", of which docs/amd.md explains {explained}" if explained else "") +
           (f"; {left_out} suites were left out" if left_out else ""))
-    return 1 if failed or left_out or not rows else 0
+    return 1 if failed > explained or left_out or not rows else 0
