@@ -185,7 +185,7 @@ Placed Lowering::place_vector(const Inst& given, OperandUse use, std::span<const
   }
   const Extra& x = *extra(inst, use.results, values.size());
   op.extra = &x;
-  bool signs = traits.wave64;
+  bool signs = false;
   for (size_t i = 0; i < values.size(); ++i) {
     const SourceForm& form = x.src[i];
     signs |= form.neg || form.abs || form.hi || form.neg_hi;

@@ -267,17 +267,17 @@ Stop full(Wave* w, const Op* op) {
 
 /// Reads an argument of type T without modifiers, from a vector register if kVector.
 template <class T, bool kVector>
-EMU_INLINE T plain(Wave* w, uint32_t offset) {
+EMU_INLINE T plain(Wave* w, uint32_t offset, int half) {
   if constexpr (kIsLanes<T>) {
-    return {at<uint32_t>(w, offset)};
+    return {at<uint32_t>(w, offset + 4 * static_cast<uint32_t>(half))};
   } else if constexpr (kIsWide<T>) {
-    return bits_as<T>(load_qword(w, offset, kVector, 0));
+    return bits_as<T>(load_qword(w, offset, kVector, half));
   } else if constexpr (kIsPacked<T>) {
-    return shape<T>(load_dword(w, offset, kVector, 0), SourceForm{.hi_hi = true});
+    return shape<T>(load_dword(w, offset, kVector, half), SourceForm{.hi_hi = true});
   } else if constexpr (sizeof(Element<T>) == 2) {
-    return bits_as<T>(convert<U16>(load_dword(w, offset, kVector, 0)));
+    return bits_as<T>(convert<U16>(load_dword(w, offset, kVector, half)));
   } else {
-    return bits_as<T>(load_dword(w, offset, kVector, 0));
+    return bits_as<T>(load_dword(w, offset, kVector, half));
   }
 }
 
@@ -316,22 +316,33 @@ EMU_INLINE void finish_plain(Wave* w, const Op* op, int half, R result) {
   }
 }
 
-/// The fastest form: 32 lanes, no modifiers.
-template <auto F, unsigned kVectors>
+/// The fastest form: kHalves times 32 lanes, no modifiers.
+template <auto F, unsigned kVectors, int kHalves>
 Stop fast(Wave* w, const Op* op) {
   if constexpr (has_other_float<F>()) {
     if (unusual_mode(w)) [[unlikely]] {
       [[clang::musttail]] return full<F>(w, op);
     }
   }
+  using R = typename SignatureOf<F>::Result;
   const uint32_t from[] = {op->a, op->b, op->c};
-  const Known known = sources_known<F>(w, op, kVectors, 0);
-  result_known<typename SignatureOf<F>::Result>(w, op, 0, known);
-  finish_plain(
-      w, op, 0,
-      call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
-        return plain<T, (kVectors >> I & 1) != 0>(w, from[I]);
-      }));
+  const auto compute = [&](int half) __attribute__((always_inline)) {
+    result_known<R>(w, op, half, sources_known<F>(w, op, kVectors, half));
+    return call_with<F>([&]<class T, int I>(std::type_identity<T>, std::integral_constant<int, I>) {
+      return plain<T, (kVectors >> I & 1) != 0>(w, from[I], half);
+    });
+  };
+  if constexpr (kHalves == 1) {
+    finish_plain(w, op, 0, compute(0));
+  } else if constexpr (kIsLanes<R> || requires(R r) { r.lanes; }) {
+    // The scalar destination may also be a source of the second half.
+    const R low = compute(0), high = compute(1);
+    finish_plain(w, op, 0, low);
+    finish_plain(w, op, 1, high);
+  } else {
+    finish_plain(w, op, 0, compute(0));
+    finish_plain(w, op, 1, compute(1));
+  }
   EMU_NEXT;
 }
 
@@ -380,13 +391,13 @@ Stop quick(Wave* w, const Op* op) {
 enum class Heat : uint8_t { rare, warm, hot };
 
 template <auto F>
-Handler pick_fast(unsigned vectors) {
+Handler pick_fast(unsigned vectors, bool wave64) {
   constexpr int kCount = SignatureOf<F>::kCount;
   static constexpr auto table = []<unsigned... I>(std::integer_sequence<unsigned, I...>) {
-    return std::array<Handler, sizeof...(I)>{&fast<F, I>...};
+    return std::array<Handler, 2 * sizeof...(I)>{&fast<F, I, 1>..., &fast<F, I, 2>...};
   }
   (std::make_integer_sequence<unsigned, 1u << kCount>());
-  return table[vectors];
+  return table[vectors + (wave64 ? 1u << kCount : 0)];
 }
 
 template <class T>
@@ -463,7 +474,7 @@ void lower_vector(Lowering& l, const Inst& inst) {
     if (placed.form >= PlacedForm::quick) op.fn = &quick<F>;
   }
   if constexpr (kHeat == Heat::hot) {
-    if (placed.form == PlacedForm::plain) op.fn = pick_fast<F>(placed.vectors);
+    if (placed.form == PlacedForm::plain) op.fn = pick_fast<F>(placed.vectors, l.traits.wave64);
   }
 }
 
@@ -533,7 +544,9 @@ void lower_by_ieee(Lowering& l, const Inst& inst) {
   }
   if constexpr (kHeat == Heat::hot) {
     [&]<unsigned... I>(std::integer_sequence<unsigned, I...>) {
-      (replace.template operator()<&fast<F, I>>() || ...);
+      ((replace.template operator()<&fast<F, I, 1>>() ||
+        replace.template operator()<&fast<F, I, 2>>()) ||
+       ...);
     }
     (std::make_integer_sequence<unsigned, 1u << SignatureOf<F>::kCount>());
   }
