@@ -27,7 +27,12 @@ on() {
 }
 for program in $programs; do
   echo "$program"
-  on max "$program" --gtest_brief=1
+  case $program in
+  # qemu-user ends a child of fork that starts threads ("assertion failed: (cpu == current_cpu)").
+  cpu_runtime_test) filter='-*AChildOfForkHasWorkingRegions:*ForkWhileAnotherThreadsRegionRuns' ;;
+  *) filter='*' ;;
+  esac
+  on max "$program" --gtest_brief=1 --gtest_filter="$filter"
 done
 for processor in cortex-a53 cortex-a72 neoverse-n1; do
   echo "linear_quantized_test on $processor"
