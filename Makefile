@@ -3,7 +3,7 @@
 # make sanitize-sample                builds and runs a sample of the tests under sanitizers; part of make test
 # make soak   [DEVICE=cpu] [SECONDS=60] [SEED=today]   calls every op at random and checks the results
 # make aarch64                        builds wick for aarch64 and runs the tests of CPU kernels by qemu-user
-# make emulated                       runs all cases of the GPU tests on both emulated architectures; takes hours
+# make emulated                       runs all cases of the GPU tests on both emulated architectures; takes an hour or two
 # make amd  [ALL=--all]               runs wick on AMD's own runtime, and AMD's libraries on the emulator; writes docs/amd.md
 # make parity                         runs the whole parity suite and writes its summary, build/parity.md
 BUILD  := build/release

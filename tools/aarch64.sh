@@ -1,6 +1,6 @@
 #!/bin/sh
 # aarch64.sh [JOBS]: builds wick for aarch64 and runs all tests of CPU kernels, and a model, on processors that qemu-user
-# emulates. The model must generate the text that this machine's build generates. Takes about an hour.
+# emulates. The model must generate the text that this machine's build generates. Takes hours.
 set -eu
 cd "$(dirname "$0")/.."
 jobs=${1:-$(nproc)}

@@ -2,7 +2,7 @@
 # emulated.sh BUILD [PROGRAM...]: runs all cases of the tests for GPUs on both emulated architectures, with all checks of the
 # emulator. Each tensor has memory of its own, so that the checks see where it ends; WICK_GPU_POOL=shared runs the tests with
 # the usual blocks. A report of the emulator is a failure. ctest takes each case on one of the two architectures, a sample of
-# parity_test, and samples with blocks of both kinds. Takes hours.
+# parity_test, and samples with blocks of both kinds. Takes an hour or two.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
