@@ -100,7 +100,8 @@ class Reader {
 
   std::vector<uint8_t> bytes(uint64_t offset, uint64_t size) const {
     if (size > kMostFile || offset > kMostFile) bad_image("an image of more than 1 GiB");
-    // Grows as the memory turns out to be there: a small image's headers may claim a gigabyte.
+    // The headers of a small image may claim a gigabyte. The result grows only while the memory
+    // behind the image can be read.
     std::vector<uint8_t> result;
     while (result.size() < size) {
       const uint64_t done = result.size();

@@ -26,7 +26,7 @@ class Cursor {
     for (uint64_t i = 0; i < size; ++i) value |= uint64_t{take<uint8_t>()} << (8 * i);
     return value;
   }
-  /// Takes a number in ULEB128; of one in SLEB128, its unsigned value is returned.
+  /// Takes a number in ULEB128. A number in SLEB128 is taken as if it were unsigned.
   uint64_t number() {
     uint64_t value = 0;
     for (int shift = 0; shift < 70; shift += 7) {

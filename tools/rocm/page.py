@@ -86,7 +86,7 @@ tools/amd_suites.py test RCCL rocPRIM --chips gfx90a    # suites by the start of
 """
 
 
-# Tests that fail on a chip for a reason which isn't the emulator's, and what was found about them by hand.
+# Tests of AMD's libraries that fail on a chip because of the libraries' machine code, and an explanation, which was found by hand.
 EXPLAINED_TESTS = {("gfx1100", f"Rocprim{of}Tests/{number}.Flagged") for of in ("DevicePartition", "DeviceSelect")
                    for number in (0, 5)}
 EXPLAINED = """
