@@ -19,7 +19,7 @@ enum class Terms { exact, fast };
 constexpr std::array<std::string_view, 2> kernel_labels(Terms) { return {"exact", "fast"}; }
 
 const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
-const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlashMma("flash_mma", "flash_mma_{}_{}");
+const KernelFamily<FlashArgs, OneOf<64, 128, 256>, DType> kFlashMma("flash_mma", "flash_mma_{}_{}");
 const KernelFamily<WgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>> kFlashWgmma(
     "flash_wgmma", "flash_wgmma_{}_{}_{}_{}");
 const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
@@ -27,8 +27,8 @@ const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 // Kernels of calls with masks, slopes or sinks.
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlash("flash",
                                                                         "flash_bias_{}_{}");
-const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlashMma("flash_mma",
-                                                                           "flash_mma_bias_{}_{}");
+const KernelFamily<BiasedFlashArgs, OneOf<64, 128, 256>, DType> kBiasedFlashMma(
+    "flash_mma", "flash_mma_bias_{}_{}");
 const KernelFamily<BiasedWgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>>
     kBiasedFlashWgmma("flash_wgmma", "flash_wgmma_bias_{}_{}_{}_{}");
 const KernelFamily<BiasedCombineArgs> kBiasedFlashCombine("flash", "flash_combine_bias");
@@ -110,18 +110,19 @@ bool launch_wgmma(Gpu& gpu, const FlashPlan& plan, const FlashArgs& flash, const
 
 FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected,
                      bool biased, bool may_wgmma) {
-  if (c.queries <= kMostOrderedQueries || cache == DType::f32 || c.d > 128 || c.e > 128 ||
+  const bool cuda = gpu.device.kind == DeviceKind::cuda;
+  const uint32_t largest = std::max(c.d, c.e), most = cuda ? 128 : 256;
+  if (c.queries <= kMostOrderedQueries || cache == DType::f32 || largest > most ||
       !gpu.has(Feature::matrix_unit) || !holds_chunks(c.pages, kFlashKeys) ||
       !takes_flash_layout(c, cache)) {
     return;
   }
-  const bool cuda = gpu.device.kind == DeviceKind::cuda;
   const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
   const bool on = wanted != "plain";
   if (!on || ordered_attention()) return;
   // Kernels without terms have neither a soft cap nor a scale that isn't positive.
   terms = biased || c.soft_cap > 0.0f || !(c.scale > 0.0f);
-  width = c.d <= 64 && c.e <= 64 ? 64 : 128;
+  width = largest <= 64 ? 64 : largest <= 128 ? 128 : 256;
   const auto wide = static_cast<uint32_t>(width);
   const uint32_t split = flash_terms(cache == DType::f16);
   whole = !projected && c.dtype == attention_dtype(cache);
@@ -132,11 +133,12 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   const bool enough = int64_t{c.queries} * c.group >= kLeastWgmmaRows || wanted == "wgmma";
   wgmma = may_wgmma && gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
           holds_chunks(c.pages, kFlashWgmmaKeys) && wgmma_bytes <= gpu.info.shared_bytes;
-  rows = wgmma ? 64 * groups : kFlashRows;
-  threads = wgmma ? 128 * (groups + 1) : kFlashThreads;
+  const auto wave = static_cast<uint32_t>(gpu.info.wave);
+  rows = wgmma ? 64 * groups : cuda ? kFlashRows : flash_mma_rows(wide, wave);
+  threads = wgmma ? 128 * (groups + 1) : cuda ? kFlashThreads : flash_mma_threads(wide, wave);
   shared = wgmma  ? wgmma_bytes
            : cuda ? flash_bytes(wide, split)
-                  : flash_mma_bytes(wide, whole ? 1 : split);
+                  : flash_mma_bytes(wide, whole ? 1 : split, wave, cache == DType::f16);
   takes = shared <= gpu.info.shared_bytes;
 }
 

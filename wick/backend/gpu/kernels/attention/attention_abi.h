@@ -163,10 +163,20 @@ WICK_FN constexpr u32 flash_bytes(u32 width, u32 terms) {
   return width * 2 * (terms * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
 }
 
-/// flash_mma_WIDTH_DTYPE takes FlashArgs, without `alone`. Bytes of shared memory: `terms` terms of
-/// the queries, a tile, and an f32 for each row.
-WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms) {
-  return width * 2 * (terms * kFlashRows + kFlashKeys) + kFlashRows * 4;
+/// flash_mma_WIDTH_DTYPE takes FlashArgs, without `alone`. Threads and rows of a thread block on
+/// devices whose waves have `wave` lanes.
+WICK_FN constexpr u32 flash_mma_threads(u32 width, u32 wave) {
+  return width > 128 && wave == 64 ? 2 * kFlashThreads : kFlashThreads;
+}
+WICK_FN constexpr u32 flash_mma_rows(u32 width, u32 wave) {
+  return width > 128 && wave == 32 ? kFlashRows / 2 : kFlashRows;
+}
+/// Bytes of shared memory: 128 elements of a tile, `terms` terms of the queries, and for f16 an f32
+/// for each row. Queries of more than 128 elements are in registers if waves have 64 lanes.
+WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms, u32 wave, bool of_f16) {
+  const u32 rows = flash_mma_rows(width, wave), chunk = width > 128 ? 128 : width;
+  const u32 query = width * 2 * terms + (of_f16 ? 4 : 0);
+  return chunk * 2 * kFlashKeys + (width > 128 && wave == 64 ? 0 : rows * query);
 }
 
 /// flash_wgmma_WIDTH_DTYPE_TURNED and flash_wgmma_fast_WIDTH_DTYPE_TURNED; TURNED is 1 if

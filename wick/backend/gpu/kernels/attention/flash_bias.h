@@ -35,6 +35,7 @@ struct LaneBias<Lanes, NoBias> {
   WICK_DEVICE explicit LaneBias(const NoBias&) {}
   template <class Rows>
   WICK_DEVICE void find(const Rows&) {}
+  WICK_DEVICE void forget_rows() {}
   WICK_DEVICE bool may_hide() const { return false; }
   WICK_DEVICE bool hides_all(float) const { return false; }
 };
@@ -57,6 +58,16 @@ struct LaneBias<Lanes, ScoreBias> {
     for (u32 i = 0; i < kRows; ++i) {
       const HeadQuery at(rows, i);
       mask_row[i] = rows.batch * of.mask_batch + at.head * of.mask_head + at.query * of.mask_query;
+    }
+  }
+  /// Makes the compiler forget what it has computed from the rows, such as addresses for each dtype
+  /// of the mask.
+  WICK_DEVICE void forget_rows() {
+#pragma unroll
+    for (i64& row : mask_row) {
+      u32 low = static_cast<u32>(row), high = static_cast<u32>(static_cast<u64>(row) >> 32);
+      forget(low), forget(high);
+      row = static_cast<i64>(u64{high} << 32 | low);
     }
   }
   WICK_DEVICE bool may_hide() const { return of.mask != nullptr; }

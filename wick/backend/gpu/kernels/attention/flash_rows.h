@@ -64,7 +64,7 @@ struct FlashRows {
 
   const AttentionCall& c;
   const CacheCall& cache;  // the source of the queries if they come from projections
-  float* inverse;          // in shared memory: the reciprocal of the factor of each row of queries
+  float* inverse;          // in shared memory, for f16: PowerOfTwo::back of each row of queries
   const T *keys_from, *values_from;
   u32 keys, first_row, rows, key_head, batch;
   u32 warp_row;  // the first of the block's rows that the warp computes
@@ -144,19 +144,11 @@ struct FlashRows {
       for (float& each : x[i]) each = there ? each : 0.0f;
     }
   }
-  template <class S>
-  WICK_DEVICE void load_stored(u32 r, Queries& x) const {
-    load_rows(r, x, [&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
-      const i64 from = batch * c.q_batch + head * c.q_head + query * c.q_query + at * c.q_step;
-#pragma unroll
-      for (u32 i = 0; i < kEach; ++i) {
-        to[i] = widen(static_cast<const S*>(c.q)[from + i * c.q_step]);
-      }
-    });
-  }
-  WICK_DEVICE void load_some(u32 r, Queries& x) const {
+  /// Calls use(load). load(head, query, at, to): loads kEach elements of a query from `at` on.
+  template <class Use>
+  WICK_DEVICE void with_queries(Use&& use) const {
     if (cache.qkv != nullptr) {
-      load_rows(r, x, [&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
+      use([&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
         const float* row = cache.qkv + (batch * c.queries + query) * cache.qkv_row +
                            head * i64{c.d} * cache.qkv_step;
 #pragma unroll
@@ -166,18 +158,48 @@ struct FlashRows {
         }
       });
     } else if (c.dtype == kAttentionF32) {
-      load_stored<float>(r, x);
+      with_stored<float>(use);
     } else if (c.dtype == kAttentionF16) {
-      load_stored<f16>(r, x);
+      with_stored<f16>(use);
     } else {
-      load_stored<bf16>(r, x);
+      with_stored<bf16>(use);
     }
+  }
+  template <class S, class Use>
+  WICK_DEVICE void with_stored(Use&& use) const {
+    use([&](u32 head, u32 query, u32 at, float(&to)[kEach]) WICK_INLINE {
+      const i64 from = batch * c.q_batch + head * c.q_head + query * c.q_query + at * c.q_step;
+#pragma unroll
+      for (u32 i = 0; i < kEach; ++i) {
+        to[i] = widen(static_cast<const S*>(c.q)[from + i * c.q_step]);
+      }
+    });
+  }
+  WICK_DEVICE void load_some(u32 r, Queries& x) const {
+    with_queries([&](auto&& load) WICK_INLINE { load_rows(r, x, load); });
   }
 
   /// Whether the queries have the dtype of the keys, so that one term is exact.
   WICK_DEVICE bool has_whole_queries() const {
     return cache.qkv == nullptr && c.dtype == (kSame<T, f16> ? kAttentionF16 : kAttentionBf16);
   }
+
+  /// Whether rows of queries are multiplied by powers of two before they are split.
+  static constexpr bool kScalesQueries = kSame<T, f16>;
+  /// The power of two by which a row of queries is multiplied, and its reciprocal. largest: the
+  /// bits of the row's largest magnitude.
+  struct PowerOfTwo {
+    float by = 1.0f, back = 1.0f;
+    WICK_DEVICE explicit PowerOfTwo(u32 largest) {
+      if constexpr (!kScalesQueries) return;
+      const i32 exponent = static_cast<i32>(largest >> 23);
+      i32 up = 127 + 14 - exponent;
+      up = up > 100 ? 100 : up < -100 ? -100 : up;
+      if (exponent == 255) up = 0;
+      by = bits_f32(static_cast<u32>(127 + up) << 23);
+      back = bits_f32(static_cast<u32>(127 - up) << 23);
+    }
+  };
 
   /// Splits a row into terms and passes each pair to put(element, terms). For f16 the row is scaled
   /// to below 2^15.
@@ -189,20 +211,12 @@ struct FlashRows {
       const u32 magnitude = f32_bits(each) & 0x7fffffffu;
       largest = magnitude > largest ? magnitude : largest;
     }
-    float by = 1.0f, back = 1.0f;
-    if constexpr (kSame<T, f16>) {
-      const i32 exponent = static_cast<i32>(largest_of_warp(largest) >> 23);
-      i32 up = 127 + 14 - exponent;
-      up = up > 100 ? 100 : up < -100 ? -100 : up;
-      if (exponent == 255) up = 0;
-      by = bits_f32(static_cast<u32>(127 + up) << 23);
-      back = bits_f32(static_cast<u32>(127 - up) << 23);
-    }
-    if (lane() == 0) inverse[r] = back;
+    const PowerOfTwo scale(kScalesQueries ? largest_of_warp(largest) : 0);
+    if (kScalesQueries && lane() == 0) inverse[r] = scale.back;
 #pragma unroll
     for (u32 i = 0; i < kEach; i += 2) {
       u32 terms[kSplit<T>];
-      split_two<T>(terms, x[i] * by, x[i + 1] * by);
+      split_two<T>(terms, x[i] * scale.by, x[i + 1] * scale.by);
       put(kEach * lane() + i, terms);
     }
   }
@@ -213,9 +227,12 @@ struct FlashRows {
   WICK_DEVICE void find_factors(bool split) {
 #pragma unroll
     for (u32 i = 0; i < kRows; ++i) {
-      by[i] = (split ? inverse[warp_row + Lanes::row(i)] : 1.0f) * (c.scale * kUnit);
+      set_factor(i, kScalesQueries && split ? inverse[warp_row + Lanes::row(i)] : 1.0f);
     }
   }
+  /// Computes `by` of the lane's row i. back: the reciprocal of the power of two that its query was
+  /// multiplied by.
+  WICK_DEVICE void set_factor(u32 i, float back) { by[i] = back * (c.scale * kUnit); }
 
   /// Replaces dot products of a tile of kKeys keys by exponentials. shrink: what sums so far must
   /// be multiplied by.
@@ -494,7 +511,10 @@ struct TilePlace {
   template <class Rows>
   WICK_DEVICE void find(const Rows& rows, i32 from) {
     const AttentionCall& c = rows.c;
-    const KeyPlace at = place_of(c.pages, rows.batch, static_cast<u32>(from));
+    KeyPlace at = place_of(c.pages, rows.batch, static_cast<u32>(from));
+#if WICK_AMD  // the compiler doesn't know that the page is the same in all lanes
+    at.page = of_first_lane(at.page);
+#endif
     // Without tables, `left` wraps below 0 and never becomes kKeys.
     left = c.pages.tables == nullptr ? 0 : c.pages.keys - at.in_page;
     k = rows.keys_from + at.page * c.pages.k_page + at.in_page * c.k_key;

@@ -33,14 +33,19 @@ WICK_DEVICE u32 thread_now() {
 constexpr bool kEveryOther = kWave == 32 && MatrixUnit::kPieces == 2;
 
 /// Which scores a lane holds: kSums of every 16 columns of a row. The elements of a lane are
-/// [columns / 16][row tile][kSums]. flash_rows.h and gradient_work.h describe the members.
-struct UnitLanes {
-  static constexpr u32 kRows = kRowTiles, kNeighbours = kEveryOther ? 1 : 4, kSpan = 16 * kRowTiles;
-  WICK_DEVICE static u32 row(u32 i) { return lane_of_wave() % 16 + 16 * i; }
-  WICK_DEVICE static constexpr u32 row_of(u32 e) { return e / kSums % kRowTiles; }
+/// [columns / 16][row tile][kSums]. flash_rows.h and gradient_work.h describe the members. kTiles:
+/// row tiles of a wave. kAnew: rows and keys are derived anew from the thread whenever they are
+/// used. Otherwise the compiler keeps them from one tile to the next, for which some kernels don't
+/// have the registers.
+template <u32 kTiles, bool kAnew = false>
+struct UnitLanesOf {
+  static constexpr u32 kRows = kTiles, kNeighbours = kEveryOther ? 1 : 4, kSpan = 16 * kTiles;
+  WICK_DEVICE static u32 lane() { return kAnew ? thread_now() % kWave : lane_of_wave(); }
+  WICK_DEVICE static u32 row(u32 i) { return lane() % 16 + 16 * i; }
+  WICK_DEVICE static constexpr u32 row_of(u32 e) { return e / kSums % kTiles; }
   WICK_DEVICE static constexpr u32 of_row(u32 e, u32 i) { return e + i * kSums; }
   WICK_DEVICE static u32 key(u32 e) {
-    const u32 tile = e / (kSums * kRowTiles) * 16, part = lane_of_wave() / 16;
+    const u32 tile = e / (kSums * kTiles) * 16, part = lane() / 16;
     return tile + (kEveryOther ? e % kSums * 2 + part : part * kSums + e % kSums);
   }
   template <class F>
@@ -50,6 +55,7 @@ struct UnitLanes {
     return x;
   }
 };
+using UnitLanes = UnitLanesOf<kRowTiles>;
 
 /// Two numbers as T: rounded, or of bf16 with kCuts truncated. A NaN may become any number of bf16.
 /// Of exponentials, the row's sum is NaN, too, and so are its results.
@@ -102,23 +108,23 @@ WICK_DEVICE Operand load_operand(const char* from, u32 base, u32 width, u32 row,
   return x;
 }
 
-// ---- Sums and scores: [columns / 16][row tile][kSums].
+// ---- Sums and scores: [columns / 16][row tile][kSums]. kTiles: row tiles of a wave.
 
-template <u32 kCount>
+template <u32 kTiles = kRowTiles, u32 kCount>
 WICK_DEVICE float (&sums_of(float (&all)[kCount], u32 column, u32 row_tile))[kSums] {
-  return reinterpret_cast<float(&)[kSums]>(all[(column * kRowTiles + row_tile) * kSums]);
+  return reinterpret_cast<float(&)[kSums]>(all[(column * kTiles + row_tile) * kSums]);
 }
 
 /// The scores of kDepth keys from `depth` on as an operand of T: the next term of each. Leaves the
 /// rest in s. narrow(low, high): two numbers as T.
-template <class T, u32 kCount, class Narrow>
+template <class T, u32 kTiles = kRowTiles, u32 kCount, class Narrow>
 WICK_DEVICE Operand next_term(float (&s)[kCount], u32 depth, u32 row_tile, Narrow&& narrow) {
   constexpr u32 kTilesAtOnce = kDepth / 16, kWords = kTilesAtOnce * kSums / 2;
   u32 own[kWords];
 #pragma unroll
   for (u32 w = 0; w < kWords; ++w) {
     const u32 column = depth / 16 + w / (kSums / 2);
-    const u32 e = (column * kRowTiles + row_tile) * kSums + w % (kSums / 2) * 2;
+    const u32 e = (column * kTiles + row_tile) * kSums + w % (kSums / 2) * 2;
     own[w] = narrow(s[e], s[e + 1]);
     Vec<T, 2> back;
     back.w[0] = own[w];
