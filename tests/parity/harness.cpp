@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -142,6 +143,44 @@ double Random::normal() {
   return std::sqrt(3.0) * sum;
 }
 
+namespace {
+
+/// Returns the bits of a float dtype's positive edge cases: what Values::special consists of.
+std::span<const uint64_t> edges_of(DType dtype) {
+  constexpr size_t kEdges = 16;
+  static const auto tables = [] {
+    std::array<std::array<uint64_t, kEdges>, kRealDTypeCount> all{};
+    for (int d = 0; d < kRealDTypeCount; ++d) {
+      const auto each = static_cast<DType>(d);
+      if (!is_float(each)) continue;
+      const FloatFormat f = format_of(each);
+      const long double smallest = std::ldexp(1.0L, f.min_exponent),
+                        tiny = std::ldexp(1.0L, f.min_exponent - f.precision + 1);
+      const long double edges[kEdges] = {0,
+                                         std::numeric_limits<long double>::infinity(),
+                                         std::numeric_limits<long double>::quiet_NaN(),
+                                         tiny,
+                                         smallest - tiny,
+                                         3 * tiny,
+                                         smallest,
+                                         f.max,
+                                         f.max / 2,
+                                         1,
+                                         1 + std::ldexp(1.0L, 1 - f.precision),
+                                         0.5L,
+                                         88.7L,
+                                         709.5L,
+                                         104.0L,
+                                         17.0L};
+      for (size_t i = 0; i < kEdges; ++i) all[static_cast<size_t>(d)][i] = encode(each, edges[i]);
+    }
+    return all;
+  }();
+  return tables[static_cast<size_t>(dtype)];
+}
+
+}  // namespace
+
 uint64_t random_bits(DType dtype, Values values, Random& random, int64_t index) {
   const int width = info(dtype).block_bytes * 8;
   const uint64_t mask = ~uint64_t{0} >> (64 - width);
@@ -163,27 +202,9 @@ uint64_t random_bits(DType dtype, Values values, Random& random, int64_t index) 
     if (dtype == DType::f64) return std::bit_cast<uint64_t>(normal);
     return encode(dtype, static_cast<long double>(normal));
   }
-  const FloatFormat f = format_of(dtype);
-  const long double smallest = std::ldexp(1.0L, f.min_exponent),
-                    tiny = std::ldexp(1.0L, f.min_exponent - f.precision + 1);
-  const long double edges[] = {0,
-                               std::numeric_limits<long double>::infinity(),
-                               std::numeric_limits<long double>::quiet_NaN(),
-                               tiny,
-                               smallest - tiny,
-                               3 * tiny,
-                               smallest,
-                               f.max,
-                               f.max / 2,
-                               1,
-                               1 + std::ldexp(1.0L, 1 - f.precision),
-                               0.5L,
-                               88.7L,
-                               709.5L,
-                               104.0L,
-                               17.0L};
-  const long double magnitude = edges[(dice >> 8) % std::size(edges)];
-  return encode(dtype, (dice >> 32) % 2 != 0 ? -magnitude : magnitude);
+  const std::span<const uint64_t> edges = edges_of(dtype);
+  const uint64_t sign = dice >> 32 & 1;
+  return edges[(dice >> 8) % edges.size()] | sign << (width - 1);
 }
 
 // ---- Guarded tensors ----
@@ -252,16 +273,42 @@ bool TestTensor::surroundings_intact() const {
          (copy[0] == kCanary && std::memcmp(copy.data(), copy.data() + 1, copy.size() - 1) == 0);
 }
 
-void TestTensor::fill_bits(const std::function<uint64_t(int64_t)>& value) {
-  const auto bytes = static_cast<size_t>(info(dtype_).block_bytes);
-  for_each_element(layout_, [&](int64_t i, int64_t at) {
-    const uint64_t element = value(i);
-    std::memcpy(storage_ + at * static_cast<int64_t>(bytes), &element, bytes);
+namespace {
+
+/// Calls `use` with an unsigned integer of as many bytes as an element has.
+template <class Use>
+void with_width(int bytes, const Use& use) {
+  switch (bytes) {
+    case 1:
+      return use(uint8_t{});
+    case 2:
+      return use(uint16_t{});
+    case 4:
+      return use(uint32_t{});
+    default:
+      return use(uint64_t{});
+  }
+}
+
+/// Sets every element of a layout to value(row-major index).
+template <class Value>
+void write_elements(std::byte* storage, DType dtype, const Layout& layout, const Value& value) {
+  with_width(info(dtype).block_bytes, [&](auto width) {
+    for_each_element(layout, [&](int64_t i, int64_t at) {
+      const auto element = static_cast<decltype(width)>(value(i));
+      std::memcpy(storage + at * static_cast<int64_t>(sizeof element), &element, sizeof element);
+    });
   });
 }
 
+}  // namespace
+
+void TestTensor::fill_bits(const std::function<uint64_t(int64_t)>& value) {
+  write_elements(storage_, dtype_, layout_, value);
+}
+
 void TestTensor::fill_with(const std::function<long double(int64_t)>& value) {
-  fill_bits([&](int64_t i) {
+  write_elements(storage_, dtype_, layout_, [&](int64_t i) {
     return is_float(dtype_) ? encode(dtype_, value(i))
                             : static_cast<uint64_t>(static_cast<int64_t>(value(i)));
   });
@@ -269,7 +316,8 @@ void TestTensor::fill_with(const std::function<long double(int64_t)>& value) {
 
 void TestTensor::fill(Values values, Random& random) {
   if (!is_block(dtype_)) {
-    fill_bits([&](int64_t i) { return random_bits(dtype_, values, random, i); });
+    write_elements(storage_, dtype_, layout_,
+                   [&](int64_t i) { return random_bits(dtype_, values, random, i); });
     return;
   }
   // Random quants with finite scales.
@@ -289,9 +337,11 @@ void TestTensor::fill(Values values, Random& random) {
 
 std::vector<uint64_t> TestTensor::bits() const {
   std::vector<uint64_t> result(static_cast<size_t>(elems()));
-  const int64_t bytes = info(dtype_).block_bytes;
-  for_each_element(layout_, [&](int64_t i, int64_t at) {
-    result[static_cast<size_t>(i)] = load_bits(dtype_, storage_ + at * bytes);
+  with_width(info(dtype_).block_bytes, [&](auto element) {
+    for_each_element(layout_, [&](int64_t i, int64_t at) {
+      std::memcpy(&element, storage_ + at * static_cast<int64_t>(sizeof element), sizeof element);
+      result[static_cast<size_t>(i)] = element;
+    });
   });
   return result;
 }
