@@ -451,7 +451,7 @@ void prompts(Bench& bench) {
 void dense(Bench& bench) {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     for (const bool causal : {true, false}) {
-      for (const int64_t size : {64, 128}) bench.dense(dtype, 4096, 32, 32, size, causal);
+      for (const int64_t size : {64, 128, 256}) bench.dense(dtype, 4096, 32, 32, size, causal);
       bench.dense(dtype, 4096, 32, 8, 128, causal);
     }
   }

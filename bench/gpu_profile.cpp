@@ -243,13 +243,13 @@ void prompt(Run& r) {
   r.measure([&] { r.backend.attention(out, q, k, v, {.scale = 0.1f, .causal = false}, {}); });
 }
 
-/// A prompt by the matrix unit, with so many rows that thread blocks don't share them. AMD's
-/// devices take its kernel on request.
-template <DType dtype, int64_t d>
+/// A prompt by the matrix unit, with so many rows that thread blocks don't share them. of_queries:
+/// the dtype of the queries and of the results.
+template <DType dtype, int64_t d, DType of_queries = dtype>
 void flash(Run& r) {
   const int64_t h = 16, g = 8, m = 512, n = 256 * r.scale;
   setenv("WICK_GPU_ATTENTION", "mma", 1);
-  const View out = r.tensor(dtype, {1, h, m, d}), q = r.tensor(dtype, {1, h, m, d});
+  const View out = r.tensor(of_queries, {1, h, m, d}), q = r.tensor(of_queries, {1, h, m, d});
   View k = r.tensor(dtype, {1, g, d, n});
   const View v = r.tensor(dtype, {1, g, n, d});
   k.layout = k.layout.transpose(2, 3);
@@ -453,6 +453,10 @@ constexpr Case kCases[] = {
     {"flash.f16", flash<f16, 64>, true},
     {"flash.bf16", flash<bf16, 64>, true},
     {"flash.bf16.wide", flash<bf16, 128>, true},
+    {"flash.f16.256", flash<f16, 256>, true},
+    {"flash.bf16.256", flash<bf16, 256>, true},
+    {"flash.f16.256.f32", flash<f16, 256, f32>, true},
+    {"flash.bf16.256.f32", flash<bf16, 256, f32>, true},
     {"gradient_sums.f16", gradient<f16, 64, false>, true, "flash_mma_sums_"},
     {"gradient_sums.bf16", gradient<bf16, 64, false>, true, "flash_mma_sums_"},
     {"gradient_sums.f16.wide", gradient<f16, 128, false>, true, "flash_mma_sums_"},

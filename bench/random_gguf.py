@@ -13,6 +13,7 @@ import sys
 
 LLAMA = dict(architecture="llama", head=64, vocabulary=128256, rope=500000.0)
 QWEN = dict(architecture="qwen3moe", heads=32, kv_heads=4, head=128, vocabulary=151936, rope=1000000.0, used=8)
+GEMMA = dict(architecture="gemma3", head=256, vocabulary=262144, rope=1000000.0, tied=True)
 SHAPES = {
     "tiny": LLAMA | dict(hidden=256, ff=768, layers=2, heads=4, kv_heads=2, vocabulary=1000),
     "1b": LLAMA | dict(hidden=2048, ff=8192, layers=16, heads=32, kv_heads=8, tied=True),
@@ -21,8 +22,8 @@ SHAPES = {
     "tiny-moe": QWEN | dict(hidden=256, ff=256, layers=2, heads=4, head=64, kv_heads=2, experts=16, vocabulary=1000),
     "3b-moe": QWEN | dict(hidden=1024, ff=512, layers=24, heads=16, experts=64),
     "smollm2-135m": LLAMA | dict(hidden=576, ff=1536, layers=30, heads=9, kv_heads=3, vocabulary=49152, rope=100000.0, tied=True),
-    "gemma3-270m": dict(architecture="gemma3", hidden=640, ff=2048, layers=18, heads=4, kv_heads=1, head=256, vocabulary=262144,
-                        rope=1000000.0, tied=True),
+    "gemma3-270m": GEMMA | dict(hidden=640, ff=2048, layers=18, heads=4, kv_heads=1, window=512),
+    "gemma3-4b": GEMMA | dict(hidden=2560, ff=10240, layers=34, heads=8, kv_heads=4, window=1024),
     "qwen3-30b-a3b": QWEN | dict(hidden=2048, ff=768, layers=48, experts=128),
     "gpt-oss-20b": dict(architecture="gpt-oss", hidden=2880, ff=2880, layers=24, heads=64, kv_heads=8, head=64, vocabulary=201088,
                         rope=150000.0, experts=32, used=4),
@@ -135,7 +136,7 @@ def sizes(shape):
         yield "expert_used_count", shape["used"]
         yield "expert_feed_forward_length", shape["ff"]
     if shape["architecture"] == "gemma3":
-        yield "attention.sliding_window", 512
+        yield "attention.sliding_window", shape["window"]
     if shape["architecture"] == "gpt-oss":
         yield "attention.sliding_window", 128
         yield "rope.scaling.type", "yarn"

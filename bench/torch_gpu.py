@@ -279,17 +279,22 @@ def attentions(dtype):
                attend("attention B4 H32 S4096 D128 full", 4, 32, 4096, 4096, 128),
                attend("attention B8 H16 S2048 D64 causal", 8, 16, 2048, 2048, 64, causal=True),
                attend("attention B8 H16 S2048 D64 full", 8, 16, 2048, 2048, 64),
+               attend("attention B4 H16/8 S4096 D256 causal", 4, 16, 4096, 4096, 256, g=8, causal=True),
+               attend("attention B4 H16 S4096 D256 full", 4, 16, 4096, 4096, 256),
                attend("attention mask H16 1024² D64", 1, 16, 1024, 1024, 64, mask=randn(1024, 1024, dtype=dtype))]
     yield from prompts
     yield from map(fast, prompts)
     del prompts  # and the memory of their operands
-    for shape in (("B4 H32 S4096 D128 causal", 4, 32, 4096, 128, True), ("B8 H16 S2048 D64 full", 8, 16, 2048, 64, False)):
+    for shape in (("B4 H32 S4096 D128 causal", 4, 32, 4096, 128, True), ("B8 H16 S2048 D64 full", 8, 16, 2048, 64, False),
+                  ("B2 H16 S4096 D256 causal", 2, 16, 4096, 256, True)):
         row = attend_backward("attention gradients " + shape[0], *shape[1:])
         yield row
         yield fast(row)
     yield attend("attention one query B1 H32 L4096 D128", 1, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32 L4096 D128", 32, 32, 1, 4096, 128)
     yield attend("attention one query B32 H32/8 L4096 D128", 32, 32, 1, 4096, 128, g=8)
+    yield attend("attention one query B1 H16/8 L4096 D256", 1, 16, 1, 4096, 256, g=8)
+    yield attend("attention one query B32 H16/8 L4096 D256", 32, 16, 1, 4096, 256, g=8)
 
 
 GROUPS = (elementwise, reductions, gradients, indexing, sorting, random_numbers, convolutions, spatial, gemms, experts, attentions)

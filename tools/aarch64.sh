@@ -18,25 +18,27 @@ cpu_runtime_test models_test"
 # shellcheck disable=SC2086
 ninja -C $build -j "$jobs" wick_cli $programs
 
-# on PROCESSOR PROGRAM ARGUMENTS...
-on() {
-  processor=$1 program=$2
-  shift 2
-  qemu-aarch64 -cpu "$processor" -L /usr/aarch64-linux-gnu \
-    -E LD_LIBRARY_PATH="$root/usr/lib/aarch64-linux-gnu:$root/lib/aarch64-linux-gnu" "$build/bin/$program" "$@"
+qemu="qemu-aarch64 -L /usr/aarch64-linux-gnu \
+  -E LD_LIBRARY_PATH=$root/usr/lib/aarch64-linux-gnu:$root/lib/aarch64-linux-gnu"
+
+# tests PROCESSOR PROGRAM FILTER: runs a program's tests in shards, JOBS at a time
+tests() {
+  echo "$2 on $1"
+  shards=$((8 * jobs))
+  # shellcheck disable=SC2086
+  seq 0 $((shards - 1)) | xargs -P "$jobs" -I{} env GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX={} \
+    $qemu -cpu "$1" "$build/bin/$2" --gtest_brief=1 --gtest_filter="$3"
 }
 for program in $programs; do
-  echo "$program"
   case $program in
   # qemu-user ends a child of fork that starts threads ("assertion failed: (cpu == current_cpu)").
   cpu_runtime_test) filter='-*AChildOfForkHasWorkingRegions:*ForkWhileAnotherThreadsRegionRuns' ;;
   *) filter='*' ;;
   esac
-  on max "$program" --gtest_brief=1 --gtest_filter="$filter"
+  tests max "$program" "$filter"
 done
 for processor in cortex-a53 cortex-a72 neoverse-n1; do
-  echo "linear_quantized_test on $processor"
-  on $processor linear_quantized_test --gtest_brief=1
+  tests $processor linear_quantized_test '*'
 done
 
 model=$(python3 tools/fetch_model.py | tail -n 1)
@@ -46,7 +48,7 @@ expected=$(build/release/bin/wick $generate)
 for processor in cortex-a53 neoverse-n1 max; do
   echo "wick generate on $processor"
   # shellcheck disable=SC2086
-  text=$(on $processor wick $generate)
+  text=$($qemu -cpu $processor $build/bin/wick $generate)
   test "$text" = "$expected" || {
     printf 'aarch64.sh: other text on %s:\n%s\nexpected:\n%s\n' "$processor" "$text" "$expected" >&2
     exit 1

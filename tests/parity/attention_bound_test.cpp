@@ -13,8 +13,10 @@
 #include <optional>
 
 #include "tests/parity/grid.h"
+#include "wick/backend/gpu/gpu_backend.h"
 #include "wick/base/precision.h"
 #include "wick/math/half.h"
+#include "wick/tensor/fused.h"
 #include "wick/tensor/ops.h"
 
 namespace wick::parity {
@@ -287,7 +289,7 @@ void check_fast(DType dtype, DType cache) {
     set_precision(Precision::full);
   };
   for (const bool key_major : {true, false}) {
-    for (const int64_t d : {int64_t{64}, int64_t{128}}) {
+    for (const int64_t d : {64, 128, 256}) {
       run({1, 1, 150, 1288, d, d, causal, key_major});
       run({6, 2, 70, 200, d, d, causal, key_major, 2});
       run({5, 1, 130, 264, d, 56, open, key_major});  // five heads share a key head
@@ -343,11 +345,12 @@ void check_extremes(DType cache, const char* kernel) {
 
 /// Checks attention_of_pages with slopes or sinks. There is one key head, so the keys of a sequence
 /// are its pages.
-void check_pages(DType dtype, DType cache, const char* kernel, const Added& added) {
+void check_pages(DType dtype, DType cache, const char* kernel, const Added& added,
+                 int64_t size = 64) {
   setenv("WICK_GPU_ATTENTION", kernel, 1);
   Random random(8);
   constexpr int64_t kPage = 128, kPages = 3;
-  const Case c{3, 1, 20, kPage * kPages, 64, 64, {.scale = 0.1f}, false};
+  const Case c{3, 1, 20, kPage * kPages, size, size, {.scale = 0.1f}, false};
   Operands in(c, dtype, cache, added, random);
   TestTensor tables(DType::u32, Place::contiguous, {1, kPages}, 7),
       lengths(DType::u32, Place::contiguous, {1}, 8);
@@ -398,7 +401,7 @@ void check_cut_keys(DType cache, const char* kernel) {
   for (const Target& target : targets()) {
     const Device device = target.backend->device();
     if (device.kind == DeviceKind::cpu) continue;
-    for (const int64_t size : {64, 128}) {
+    for (const int64_t size : {64, 128, 256}) {
       for (const int64_t n : {9, 62, 67, 127}) {
         const Tensor q = numbers({1, 4, 20, size}, device, DType::f32);
         const Tensor k = numbers({1, 2, size, n}, device, cache);
@@ -416,6 +419,106 @@ void check_cut_keys(DType cache, const char* kernel) {
     }
   }
   unsetenv("WICK_GPU_ATTENTION");
+}
+
+/// Expects that GPUs with matrix units have launched their kernels for heads of up to 256 elements.
+void expect_wide_kernels(DType dtype, DType cache, std::string_view choice) {
+  for (const Target& target : targets()) {
+    auto* const backend = dynamic_cast<gpu::GpuBackend*>(target.backend);
+    if (backend == nullptr || !backend->gpu().has(gpu::Feature::matrix_unit)) continue;
+    const gpu::Gpu& gpu = backend->gpu();
+    // Shared memory doesn't hold the three terms of queries for a cache of bf16.
+    const bool wgmma = choice == "wgmma" && gpu.has(gpu::Feature::wgmma) &&
+                       (dtype == cache || cache == DType::f16);
+    const std::string unit = gpu.device.kind == DeviceKind::hip ? "flash_mma"
+                             : wgmma                            ? "flash_wgmma"
+                                                                : "flash";
+    for (const char* bias : {"", "_bias"}) {
+      const std::string kernel = wgmma ? fmt::format("{}{}_exact_256_{}_1", unit, bias, name(cache))
+                                       : fmt::format("{}{}_256_{}", unit, bias, name(cache));
+      EXPECT_TRUE(gpu.has_used(unit, kernel)) << kernel << " on " << target.name;
+    }
+  }
+}
+
+/// Checks heads of 129 to 256 elements.
+void check_wide(DType dtype, DType cache, const char* kernel) {
+  setenv("WICK_GPU_ATTENTION", kernel, 1);
+  Random random(13);
+  const auto run = [&](const Case& c, const Added& added = {}) {
+    if (!failed()) check(c, dtype, cache, random, added);
+  };
+  const AttentionParams causal{.scale = 0.06f}, open{.scale = 0.06f, .causal = false};
+  for (const bool key_major : {true, false}) {
+    run({2, 1, 40, 96, 256, 256, causal, key_major});
+    run({4, 2, 33, 136, 192, 128, causal, key_major, 2});
+    run({1, 1, 70, 200, 72, 256, open, key_major});
+    run({2, 2, 20, 104, 160, 136, {.scale = 0.06f, .window = 30}, key_major});
+    run({1, 1, 150, 1288, 256, 256, causal, key_major});
+    run({2, 1, 12, 1160, 256, 248, open, key_major});  // thread blocks share the keys of a row
+    run({4, 2, 70, 136, 256, 256, causal, key_major}, {.slopes = true});
+    run({2, 1, 33, 136, 256, 256, causal, key_major}, {.sinks = true});
+    run({2, 1, 140, 264, 192, 192, open, key_major}, {DType::f32, {1, 2, 140, 264}});
+  }
+  run({2, 1, 70, 200, 256, 256, {.scale = 0.06f, .window = 90, .soft_cap = 5.0f}});
+  run({2, 1, 35, 130, 136, 256, causal, false}, {DType::bf16, {1, 2, 35, 130}, Place::transposed});
+  run({2, 1, 12, 1160, 256, 256, open}, {DType::u8, {1, 1, 12, 1160}, Place::contiguous, true, 60});
+  run({3, 1, 30, 16, 256, 256, causal}, {DType::u8, {1, 1, 30, 16}});  // queries without keys
+  run({1, 1, 130, 256, 256, 256, {.scale = 1e8f}});
+  unsetenv("WICK_GPU_ATTENTION");
+  check_pages(dtype, cache, kernel, {}, 256);
+  check_pages(dtype, cache, kernel, {.sinks = true}, 256);
+  if (!failed()) expect_wide_kernels(dtype, cache, kernel);
+}
+
+/// Queries that come from projections (cached_attention), compared with the kernels without matrix
+/// units of the same device. Both are within the bound, which is below 1e-5 for these operands.
+void check_projected(DType cache) {
+  constexpr int64_t kHeads = 4, kKeyHeads = 2, kTokens = 40, kCapacity = 320, kStart = 230;
+  Random random(14);
+  const auto numbers = [&](const Shape& shape, Device device) {
+    std::vector<float> all(static_cast<size_t>(shape.elems()));
+    for (float& x : all) x = static_cast<float>(random.normal());
+    return Tensor::from(all, shape).to(device);
+  };
+  std::vector<uint32_t> places(kTokens);
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<uint32_t>(kStart + i);
+  for (const Target& target : targets()) {
+    const Device device = target.backend->device();
+    if (device.kind == DeviceKind::cpu) continue;
+    for (const int64_t size : {64, 128, 160, 256}) {
+      const Tensor qkv = numbers({kTokens, (kHeads + 2 * kKeyHeads) * size}, device);
+      const Tensor k = numbers({kKeyHeads, size, kCapacity}, device).to(cache),
+                   v = numbers({kKeyHeads, kCapacity, size}, device).to(cache);
+      const Tensor cos = numbers({kCapacity, size / 2}, device),
+                   sin = numbers({kCapacity, size / 2}, device);
+      const auto attend = [&](const char* kernel) {
+        setenv("WICK_GPU_ATTENTION", kernel, 1);
+        const AttentionStep step{.cos = cos,
+                                 .sin = sin,
+                                 .positions = Tensor::from(places, {kTokens}).to(device),
+                                 .keys = k.contiguous().transpose(1, 2),
+                                 .values = v.contiguous(),
+                                 .params = {.scale = 0.05f}};
+        return cached_attention(qkv, step).to_vector<float>();
+      };
+      const std::vector<float> plain = attend("plain"), got = attend("mma");
+      for (size_t i = 0; i < plain.size(); ++i) {
+        if (std::abs(got[i] - plain[i]) <= 1e-5f * (1 + std::abs(plain[i]))) continue;
+        ADD_FAILURE() << fmt::format("{} elements, cache {} on {}: element {} is {}, not {}", size,
+                                     name(cache), target.name, i, got[i], plain[i]);
+        break;
+      }
+      unsetenv("WICK_GPU_ATTENTION");
+    }
+    auto* const backend = dynamic_cast<gpu::GpuBackend*>(target.backend);
+    if (device.kind == DeviceKind::hip && backend->gpu().has(gpu::Feature::matrix_unit)) {
+      for (const int width : {64, 128, 256}) {
+        const std::string kernel = fmt::format("flash_mma_{}_{}", width, name(cache));
+        EXPECT_TRUE(backend->gpu().has_used("flash_mma", kernel)) << kernel << " " << target.name;
+      }
+    }
+  }
 }
 
 /// Rounding the queries to f16 must be detected.
@@ -468,6 +571,8 @@ const bool added = [] {
               check_sinks(dtype, cache, kernel);
               check_pages(dtype, cache, kernel, {.sinks = true});
             });
+        add(fmt::format("attention_bound.{}.{}_cache.{}_wide", name(dtype), name(cache), kernel),
+            [=] { check_wide(dtype, cache, kernel); });
       }
     }
   }
@@ -478,6 +583,8 @@ const bool added = [] {
     }
   }
   for (const DType cache : {DType::bf16, DType::f16}) {
+    add(fmt::format("attention_bound.projected.{}_cache.mma", name(cache)),
+        [=] { check_projected(cache); });
     for (const char* kernel : {"plain", "mma", "wgmma"}) {
       add(fmt::format("attention_bound.extremes.{}_cache.{}", name(cache), kernel),
           [=] { check_extremes(cache, kernel); });

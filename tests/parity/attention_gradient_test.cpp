@@ -364,6 +364,7 @@ void check_sinks(DType dtype) {
   };
   run({6, 2, 33, 72, 64, 64, kCausal, true, 2});
   run({2, 1, 140, 130, 128, 128, kOpen});
+  run({2, 1, 40, 70, 256, 192, kCausal});
   run({4, 2, 33, 70, 64, 32, kCausal}, {.place = Place::stepped});
   run({3, 1, 30, 16, 64, 64, kCausal});  // the first queries see no key
   run({2, 1, 20, 33, 30, 20, kCausal});  // no vectors
@@ -393,6 +394,7 @@ void check_fast(DType dtype) {
   run({2, 1, 33, 72, 64, 64, kCausal}, {.mask = DType::u8, .slopes = true});
   run({2, 1, 150, 200, 128, 128, kOpen}, {.sinks = true});
   run({2, 1, 30, 90, 256, 256, kCausal}, {.sinks = true});
+  run({2, 1, 90, 70, 256, 200, kOpen});
   set_precision(Precision::full);
 }
 
@@ -454,8 +456,8 @@ void check_planted() {
   EXPECT_GE(bound.d_sinks.beyond(planted.d_sinks.exact), 0);
 }
 
-/// Which of the kernels for d and e of up to 64, and of up to 128, a check must have launched, and
-/// which of those with a soft cap, a mask or slopes.
+/// Which of the kernels for d and e of up to 64, 128 and 256 a check must have launched, and which
+/// of those with a soft cap, a mask, slopes or sinks.
 struct Launched {
   std::vector<int> plain, biased;
 };
@@ -483,16 +485,16 @@ void expect_launched(DType dtype, std::string_view choice, std::string_view term
     const auto expect_all = [&](const char* bias, int width) {
       for (const std::string& part :
            {std::string("sums"), fmt::format("queries_{}", terms), fmt::format("keys_{}", terms)}) {
-        expect("flash_gradient" + unit,
-               fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
+        if (width <= 128) {
+          expect("flash_gradient" + unit,
+                 fmt::format("flash{}{}_{}_{}_{}", unit, bias, part, width, name(dtype)));
+        } else if (amd) {  // with and without a bias
+          expect("flash_gradient_mma", fmt::format("flash_mma_wide_{}_{}", part, name(dtype)));
+        } else {
+          expect("flash_gradient", fmt::format("flash{}_{}_{}_{}", bias, part, width, name(dtype)));
+        }
       }
     };
-    if (amd) {
-      for (const std::string& part :
-           {std::string("sums"), fmt::format("queries_{}", terms), fmt::format("keys_{}", terms)}) {
-        expect("flash_gradient_mma", fmt::format("flash_mma_wide_{}_{}", part, name(dtype)));
-      }
-    }
     for (const int width : launched.plain) expect_all("", width);
     for (const int width : launched.biased) expect_all("_bias", width);
   }
@@ -510,11 +512,11 @@ const bool added = [] {
         };
       };
       add(fmt::format("attention_gradient.{}.{}", name(dtype), kernel),
-          with(check_shapes, {.plain = {64, 128}, .biased = {128}}));
+          with(check_shapes, {.plain = {64, 128, 256}, .biased = {128, 256}}));
       add(fmt::format("attention_gradient.{}.{}_added", name(dtype), kernel),
-          with(check_terms, {.plain = {64}, .biased = {64, 128}}));
+          with(check_terms, {.plain = {64, 256}, .biased = {64, 128, 256}}));
       add(fmt::format("attention_gradient.{}.{}_sinks", name(dtype), kernel),
-          with(check_sinks, {.plain = {}, .biased = {64, 128}}));
+          with(check_sinks, {.plain = {}, .biased = {64, 128, 256}}));
     }
   }
   for (const DType dtype : {DType::bf16, DType::f16}) {
@@ -524,7 +526,8 @@ const bool added = [] {
         check_fast(dtype);
         unsetenv("WICK_GPU_ATTENTION");
         if (!failed()) {
-          expect_launched(dtype, kernel, "fast", {.plain = {64, 128}, .biased = {64, 128}});
+          expect_launched(dtype, kernel, "fast",
+                          {.plain = {64, 128, 256}, .biased = {64, 128, 256}});
         }
       });
     }

@@ -18,18 +18,18 @@ namespace {
 enum class Terms { exact, fast };
 constexpr std::array<std::string_view, 2> kernel_labels(Terms) { return {"exact", "fast"}; }
 
-const KernelFamily<FlashArgs, OneOf<64, 128>, DType> kFlash("flash", "flash_{}_{}");
+const KernelFamily<FlashArgs, OneOf<64, 128, 256>, DType> kFlash("flash", "flash_{}_{}");
 const KernelFamily<FlashArgs, OneOf<64, 128, 256>, DType> kFlashMma("flash_mma", "flash_mma_{}_{}");
-const KernelFamily<WgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>> kFlashWgmma(
+const KernelFamily<WgmmaFlashArgs, Terms, OneOf<64, 128, 256>, DType, OneOf<0, 1>> kFlashWgmma(
     "flash_wgmma", "flash_wgmma_{}_{}_{}_{}");
 const KernelFamily<CombineArgs> kFlashCombine("flash", "flash_combine");
 
 // Kernels of calls with masks, slopes or sinks.
-const KernelFamily<BiasedFlashArgs, OneOf<64, 128>, DType> kBiasedFlash("flash",
-                                                                        "flash_bias_{}_{}");
+const KernelFamily<BiasedFlashArgs, OneOf<64, 128, 256>, DType> kBiasedFlash("flash",
+                                                                             "flash_bias_{}_{}");
 const KernelFamily<BiasedFlashArgs, OneOf<64, 128, 256>, DType> kBiasedFlashMma(
     "flash_mma", "flash_mma_bias_{}_{}");
-const KernelFamily<BiasedWgmmaFlashArgs, Terms, OneOf<64, 128>, DType, OneOf<0, 1>>
+const KernelFamily<BiasedWgmmaFlashArgs, Terms, OneOf<64, 128, 256>, DType, OneOf<0, 1>>
     kBiasedFlashWgmma("flash_wgmma", "flash_wgmma_bias_{}_{}_{}_{}");
 const KernelFamily<BiasedCombineArgs> kBiasedFlashCombine("flash", "flash_combine_bias");
 
@@ -90,9 +90,10 @@ bool launch_wgmma(Gpu& gpu, const FlashPlan& plan, const FlashArgs& flash, const
   const bool turned = c.k_key == 1;
   WgmmaFlashArgs args = {};
   args.flash = flash;
-  const auto lines = turned ? static_cast<uint32_t>(plan.width) : kFlashWgmmaKeys;
-  if (!make_key_map(gpu, args.k, c, true, lines) ||
-      !make_key_map(gpu, args.v, c, false, kFlashWgmmaKeys)) {
+  const auto width = static_cast<uint32_t>(plan.width);
+  const uint32_t keys = flash_wgmma_keys(width);
+  if (!make_key_map(gpu, args.k, c, true, turned ? width : keys) ||
+      !make_key_map(gpu, args.v, c, false, keys)) {
     return false;
   }
   args.copied =
@@ -111,8 +112,8 @@ bool launch_wgmma(Gpu& gpu, const FlashPlan& plan, const FlashArgs& flash, const
 FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool projected,
                      bool biased, bool may_wgmma) {
   const bool cuda = gpu.device.kind == DeviceKind::cuda;
-  const uint32_t largest = std::max(c.d, c.e), most = cuda ? 128 : 256;
-  if (c.queries <= kMostOrderedQueries || cache == DType::f32 || largest > most ||
+  const uint32_t largest = std::max(c.d, c.e);
+  if (c.queries <= kMostOrderedQueries || cache == DType::f32 || largest > 256 ||
       !gpu.has(Feature::matrix_unit) || !holds_chunks(c.pages, kFlashKeys) ||
       !takes_flash_layout(c, cache)) {
     return;
@@ -126,7 +127,7 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   const auto wide = static_cast<uint32_t>(width);
   const uint32_t split = flash_terms(cache == DType::f16);
   whole = !projected && c.dtype == attention_dtype(cache);
-  fast = c.soft_cap == 0.0f && precision() == Precision::fast;
+  fast = c.soft_cap == 0.0f && precision() == Precision::fast && !(terms && width > 128);
   const uint32_t groups = flash_wgmma_groups(wide, fast, terms);
   const int64_t wgmma_bytes = flash_wgmma_bytes(wide, 64 * groups, whole || fast ? 1 : split);
   // With fewer rows than a thread block takes, the smaller blocks of flash.gpu are faster.
@@ -137,7 +138,7 @@ FlashPlan::FlashPlan(const Gpu& gpu, const AttentionCall& c, DType cache, bool p
   rows = wgmma ? 64 * groups : cuda ? kFlashRows : flash_mma_rows(wide, wave);
   threads = wgmma ? 128 * (groups + 1) : cuda ? kFlashThreads : flash_mma_threads(wide, wave);
   shared = wgmma  ? wgmma_bytes
-           : cuda ? flash_bytes(wide, split)
+           : cuda ? flash_bytes(wide, whole ? 1 : split)
                   : flash_mma_bytes(wide, whole ? 1 : split, wave, cache == DType::f16);
   takes = shared <= gpu.info.shared_bytes;
 }

@@ -28,11 +28,12 @@ const KernelFamily<SinkGradientArgs> kSinkGradient("sink_gradient", "sink_gradie
 enum class GradientTerms { exact, fast };
 constexpr std::array<std::string_view, 2> kernel_labels(GradientTerms) { return {"exact", "fast"}; }
 
-/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes.
+/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes. Only flash_*
+/// have kernels of width 256.
 template <class... Keys>
 struct FlashKernels {
-  KernelFamily<FlashGradientArgs, Keys..., OneOf<64, 128>, DType> plain;
-  KernelFamily<BiasedFlashGradientArgs, Keys..., OneOf<64, 128>, DType> biased;
+  KernelFamily<FlashGradientArgs, Keys..., OneOf<64, 128, 256>, DType> plain;
+  KernelFamily<BiasedFlashGradientArgs, Keys..., OneOf<64, 128, 256>, DType> biased;
 
   void launch(Gpu& gpu, const Grid& grid, const FlashGradientArgs& args, const ScoreBias* bias,
               Keys... keys, int64_t width, DType dtype) const {
@@ -64,7 +65,7 @@ const FlashKernels<GradientTerms> kMmaQueries{
     {"flash_gradient_mma", "flash_mma_bias_queries_{}_{}_{}"}},
     kMmaKeys{{"flash_gradient_mma", "flash_mma_keys_{}_{}_{}"},
              {"flash_gradient_mma", "flash_mma_bias_keys_{}_{}_{}"}};
-// For heads of more than 128 elements, with and without a bias.
+// AMD's for heads of more than 128 elements, with and without a bias.
 const KernelFamily<GradientArgs, DType> kWideSums("flash_gradient_mma", "flash_mma_wide_sums_{}");
 const KernelFamily<GradientArgs, GradientTerms, DType> kWideQueries("flash_gradient_mma",
                                                                     "flash_mma_wide_queries_{}_{}"),
@@ -177,24 +178,26 @@ const FlashSet kFlashSet{kFlashSums, kFlashQueries, kFlashKeys},
 struct GradientPlan {
   const FlashSet* kernels = nullptr;  ///< null: the call takes the kernels for any layout
   GradientTerms terms = GradientTerms::exact;
-  bool slabs = false;   ///< whether heads have more than `width` elements; only AMD's kernels
-  int64_t width = 0;    ///< elements to which heads, or parts of wide ones, are padded
-  int64_t held = 0;     ///< rows or keys of a thread block
-  int64_t threads = 0;  ///< threads of a thread block
-  int64_t shared = 0;   ///< bytes of shared memory
+  bool parts = false;         ///< whether heads have more than `width` elements; only AMD's kernels
+  int64_t slabs_of_keys = 1;  ///< thread blocks that share the elements of dk and dv
+  int64_t width = 0;          ///< elements to which heads, or parts of wide ones, are padded
+  int64_t held = 0;           ///< rows or keys of a thread block
+  int64_t threads = 0;        ///< threads of a thread block
+  int64_t shared = 0;         ///< bytes of shared memory
   int64_t shared_of_sums = 0;
 
   /// Errors: WICK_GPU_ATTENTION is none of its choices.
   GradientPlan(const Gpu& gpu, const ConstView& q, const ConstView& k, const ConstView& v) {
     const int64_t d = q.layout.shape()[3], e = v.layout.shape()[3];
     const std::string_view wanted = environment_choice("WICK_GPU_ATTENTION");
-    slabs = d > 128 || e > 128;
-    const int64_t most = gpu.device.kind == DeviceKind::hip ? 256 : 128;
-    if (q.dtype == DType::f32 || d > most || e > most || d % kVector != 0 || e % kVector != 0 ||
+    const int64_t largest = std::max(d, e);
+    if (q.dtype == DType::f32 || largest > 256 || d % kVector != 0 || e % kVector != 0 ||
         !gpu.has(Feature::matrix_unit) || wanted == "plain") {
       return;
     }
-    width = d <= 64 && e <= 64 ? 64 : 128;
+    const bool amd = gpu.device.kind == DeviceKind::hip;
+    parts = amd && largest > 128;
+    width = largest <= 64 ? 64 : largest <= 128 || amd ? 128 : 256;
     const auto wide = static_cast<uint32_t>(width);
     const int64_t keys = k.layout.shape()[2],
                   rows = q.layout.shape()[2] * (q.layout.shape()[1] / k.layout.shape()[1]);
@@ -203,18 +206,19 @@ struct GradientPlan {
     const int64_t tiles = divide_up(std::min(rows, keys), kWgmmaGradientHeld),
                   heads = k.layout.shape()[0] * k.layout.shape()[1];
     const bool enough = 2 * tiles * heads >= gpu.info.multiprocessors || wanted == "wgmma";
-    const bool wgmma = gpu.has(Feature::wgmma) && wanted != "mma" && enough &&
+    const bool wgmma = gpu.has(Feature::wgmma) && width <= 128 && wanted != "mma" && enough &&
                        int64_t{wgmma_gradient_bytes(wide)} <= gpu.info.shared_bytes;
     held = wgmma ? kWgmmaGradientHeld : kFlashGradientTile;
     threads = wgmma ? kWgmmaGradientThreads : kFlashGradientThreads;
-    if (gpu.device.kind == DeviceKind::cuda) {
-      kernels = wgmma ? &kWgmmaSet : &kFlashSet;
-      shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
-      shared_of_sums = shared;
-    } else {
+    if (amd) {
       kernels = &kMmaSet;
       shared = mma_gradient_bytes(wide, false);
       shared_of_sums = mma_gradient_bytes(wide, true);
+    } else {
+      kernels = wgmma ? &kWgmmaSet : &kFlashSet;
+      shared = wgmma ? wgmma_gradient_bytes(wide) : flash_gradient_bytes(wide);
+      shared_of_sums = shared;
+      slabs_of_keys = wgmma ? 1 : flash_gradient_slabs(wide, true);
     }
     if (shared > gpu.info.shared_bytes) kernels = nullptr;
     if (precision() == Precision::fast && !ordered_attention()) terms = GradientTerms::fast;
@@ -225,10 +229,10 @@ struct GradientPlan {
 void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
                          const ScoreBias* bias) {
   const int64_t heads = int64_t{of.call.batch} * (of.call.heads / of.call.group);
-  const auto launch = [&](const auto& kernels, int64_t shared, auto... keys) {
-    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, shared,
+  const auto launch = [&](const auto& kernels, int64_t slabs, int64_t shared, auto... keys) {
+    return [&gpu, &plan, &of, &kernels, bias, dtype, heads, slabs, shared,
             keys...](const GradientGrid& order) {
-      const Grid grid{.blocks = {count32(order.blocks * heads), 1, 1},
+      const Grid grid{.blocks = {count32(order.blocks * heads * slabs), 1, 1},
                       .threads = static_cast<unsigned>(plan.threads),
                       .shared_bytes = static_cast<unsigned>(shared),
                       .pdl = true};
@@ -236,9 +240,9 @@ void launch_matrix_units(Gpu& gpu, const GradientPlan& plan, const GradientCall&
     };
   };
   const FlashSet& kernels = *plan.kernels;
-  launch_all(of, dtype, plan.held, launch(kernels.sums, plan.shared_of_sums),
-             launch(kernels.queries, plan.shared, plan.terms),
-             launch(kernels.keys, plan.shared, plan.terms));
+  launch_all(of, dtype, plan.held, launch(kernels.sums, 1, plan.shared_of_sums),
+             launch(kernels.queries, 1, plan.shared, plan.terms),
+             launch(kernels.keys, plan.slabs_of_keys, plan.shared, plan.terms));
 }
 
 void launch_wide(Gpu& gpu, const GradientPlan& plan, const GradientCall& of, DType dtype,
@@ -298,7 +302,7 @@ void GpuBackend::attention_gradient(const View& dq, const View& dk, const View& 
   if (flash.kernels != nullptr) {
     const VectorRows g(*this, grad), a(*this, q), b(*this, k), c(*this, v);
     run(g.view(), a.view(), b.view(), c.view(), [&](const GradientCall& of) {
-      if (flash.slabs) return launch_wide(gpu_, flash, of, q.dtype, terms);
+      if (flash.parts) return launch_wide(gpu_, flash, of, q.dtype, terms);
       launch_matrix_units(gpu_, flash, of, q.dtype, biased ? &terms : nullptr);
     });
   } else {

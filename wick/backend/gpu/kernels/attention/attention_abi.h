@@ -155,12 +155,15 @@ struct BiasedFlashArgs {
 };
 /// Threads of a thread block; rows of a thread block; keys of a tile.
 inline constexpr u32 kFlashThreads = 128, kFlashRows = 64, kFlashKeys = 64;
+/// Keys of a tile of flash.gpu, and tiles of keys and of values in shared memory.
+WICK_FN constexpr u32 flash_keys(u32 width) { return width > 128 ? 32 : kFlashKeys; }
+WICK_FN constexpr u32 flash_buffers(u32 width) { return width > 128 ? 1 : 2; }
 /// Terms of 16 bits into which an element of a query is split.
 WICK_FN constexpr u32 flash_terms(bool of_f16) { return of_f16 ? 2 : 3; }
-/// Bytes of shared memory: the terms of the queries, two tiles of keys and two of values, and an
-/// f32 for each row.
+/// Bytes of shared memory: `terms` terms of the queries, the tiles, and an f32 for each row.
 WICK_FN constexpr u32 flash_bytes(u32 width, u32 terms) {
-  return width * 2 * (terms * kFlashRows + 4 * kFlashKeys) + kFlashRows * 4;
+  return width * 2 * (terms * kFlashRows + 2 * flash_buffers(width) * flash_keys(width)) +
+         kFlashRows * 4;
 }
 
 /// flash_mma_WIDTH_DTYPE takes FlashArgs, without `alone`. Threads and rows of a thread block on
@@ -194,8 +197,13 @@ struct BiasedWgmmaFlashArgs {
   WgmmaFlashArgs rows;
   ScoreBias bias;
 };
-/// Keys of a tile, and tiles of keys and of values in shared memory.
+/// The most keys of a tile, and the most tiles of keys and of values in shared memory.
 inline constexpr u32 kFlashWgmmaKeys = 128, kFlashWgmmaStages = 2;
+WICK_FN constexpr u32 flash_wgmma_keys(u32 width) { return width > 128 ? 64 : kFlashWgmmaKeys; }
+/// Beside several terms of queries of 256 elements, there is no memory for a second tile.
+WICK_FN constexpr u32 flash_wgmma_stages(u32 width, u32 terms) {
+  return width > 128 && terms > 1 ? 1 : kFlashWgmmaStages;
+}
 /// Warpgroups that multiply, with 64 rows each; another one copies. With heads of 64 elements and
 /// exponentials of one term, three fit the registers.
 WICK_FN constexpr u32 flash_wgmma_groups(u32 width, bool fast, bool biased) {
@@ -204,7 +212,8 @@ WICK_FN constexpr u32 flash_wgmma_groups(u32 width, bool fast, bool biased) {
 /// Bytes of shared memory: `terms` terms of the queries, the tiles, the barriers, and an f32 for
 /// each row.
 WICK_FN constexpr u32 flash_wgmma_bytes(u32 width, u32 rows, u32 terms) {
-  return width * 2 * (terms * rows + 2 * kFlashWgmmaStages * kFlashWgmmaKeys) +
+  return width * 2 *
+             (terms * rows + 2 * flash_wgmma_stages(width, terms) * flash_wgmma_keys(width)) +
          (4 * kFlashWgmmaStages + 2) * 8 + rows * 4;
 }
 

@@ -453,8 +453,9 @@ struct FlashRows {
 };
 
 /// Index of the 16 bytes with element (row, 8 · piece) of a tile with `width` elements a row. Eight
-/// rows of one piece lie in different banks.
+/// rows of one piece lie in different banks. Two rows of 32 elements are one of 64.
 WICK_DEVICE u32 place(u32 width, u32 row, u32 piece) {
+  if (width == 32) return place(64, row / 2, piece + row % 2 * 4);
   return row * width + (piece ^ (row & 7)) * 8;
 }
 

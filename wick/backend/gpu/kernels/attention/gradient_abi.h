@@ -69,8 +69,15 @@ struct BiasedFlashGradientArgs {
   ScoreBias bias;
   GradientGrid grid;
 };
-/// Threads of a thread block; the rows, or the keys, that it holds and that a tile has.
+/// Threads of a thread block; the rows, or the keys, that it holds.
 inline constexpr u32 kFlashGradientThreads = 128, kFlashGradientTile = 64;
+/// Rows or keys of a streamed tile.
+WICK_FN constexpr u32 flash_gradient_tile(u32 width) { return width > 128 ? 32 : 64; }
+/// Thread blocks of flash_keys_TERMS_WIDTH_DTYPE, or of the other kernels, that share the elements
+/// of a tile's results.
+WICK_FN constexpr u32 flash_gradient_slabs(u32 width, bool keys) {
+  return keys && width > kGradientWidth ? width / kGradientWidth : 1;
+}
 
 /// flash_wgmma_sums_WIDTH_DTYPE and so on take the same arguments. Threads of a thread block: 256
 /// that multiply and 128 that copy. Rows or keys that a thread block holds, those of a streamed
@@ -97,10 +104,11 @@ WICK_FN constexpr u32 mma_gradient_bytes(u32 width, bool only_sums) {
 
 /// Terms of 16 bits into which weights and the gradients of scores are split.
 inline constexpr u32 kExactTerms = 2, kFastTerms = 1;
-/// Bytes of shared memory: two held tiles, two buffers of two tiles and of the sums of a tile's
-/// rows, and a word.
+/// Bytes of shared memory: two held tiles, and two streamed ones with the sums of their rows, both
+/// twice up to 128 elements; and a word.
 WICK_FN constexpr u32 flash_gradient_bytes(u32 width) {
-  return kFlashGradientTile * (6 * width * 2 + 2 * 16) + 16;
+  const u32 buffers = width > 128 ? 1 : 2, tile = flash_gradient_tile(width);
+  return 2 * kFlashGradientTile * width * 2 + buffers * tile * (2 * width * 2 + 16) + 16;
 }
 
 }  // namespace wick::gpu

@@ -44,8 +44,9 @@ WICK_DEVICE void arrive_when_copied(Barrier& b) {
 template <u32 kStages>
 struct PipelineState {
   u32 at = 0, parity = 0;
-  WICK_DEVICE void advance() {
-    if (++at < kStages) return;
+  /// stages: of the ring; at most kStages.
+  WICK_DEVICE void advance(u32 stages = kStages) {
+    if (++at < stages) return;
     at = 0;
     parity ^= 1;
   }
@@ -96,12 +97,13 @@ WICK_DEVICE u32 pick_bytes(u32 x, u32 y, u32 which) { return __byte_perm(x, y, w
     }                                                                     \
   }
 
-/// wgmma of f16 or bf16 (T): d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64 or
-/// 128 rows of b in shared memory (describe<kTurnB>) and 16 of k. Lane 4·g + t of a warp holds four
-/// words of a: {row g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and 2t + 9},
-/// {row g + 8, the same k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
+/// wgmma of f16 or bf16 (T): d = a·bᵀ, or d += a·bᵀ for kAdd, with 64 rows of a in registers, 64,
+/// 128 or 256 rows of b in shared memory (describe<kTurnB>) and 16 of k. Lane 4·g + t of a warp
+/// holds four words of a: {row g, k 2t and 2t + 1}, {row g + 8, the same k}, {row g, k 2t + 8 and
+/// 2t + 9}, {row g + 8, the same k}. d[4·j + i] is row g + i / 2 · 8, column 8·j + 2·t + i % 2.
 WICK_MULTIPLY_HELD(32, 64, "%32, %33, %34, %35", "%36, %37", "%38")
 WICK_MULTIPLY_HELD(64, 128, "%64, %65, %66, %67", "%68, %69", "%70")
+WICK_MULTIPLY_HELD(128, 256, "%128, %129, %130, %131", "%132, %133", "%134")
 
 #undef WICK_MULTIPLY_HELD
 #undef WICK_WGMMA_ASM
