@@ -266,7 +266,8 @@ void gradient(Run& r) {
              q = r.tensor(dtype, {1, h, m, d}), k = r.tensor(dtype, {1, h, n, d}),
              v = r.tensor(dtype, {1, h, n, d});
   r.measure([&] {
-    r.backend.attention_gradient(dq, dk, dv, View(), g, q, k, v, {.scale = 0.1f, .causal = false}, {});
+    r.backend.attention_gradient(dq, dk, dv, View(), g, q, k, v, {.scale = 0.1f, .causal = false},
+                                 {});
   });
 }
 
