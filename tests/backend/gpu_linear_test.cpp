@@ -677,10 +677,11 @@ TEST_P(GpuFusedLinear, Fusions) {
     std::vector<float> norm(p.x.end() - k, p.x.end()), added(p.x.begin(), p.x.begin() + 65 * n);
     const OnDevice on_x(*device, bytes(p.x)), on_norm(*device, bytes(norm));
     const OnDevice on_added(*device, bytes(added));
-    for (const Input input : {Input::plain, Input::rms_norm, Input::silu_mul}) {
+    for (const Input input : {Input::plain, Input::rms_norm, Input::silu_mul, Input::gelu_mul}) {
+      const bool gated = input == Input::silu_mul || input == Input::gelu_mul;
       for (const bool add : {false, true}) {
         for (const int64_t batch : {1, 3, 8, 17, 33, 65}) {
-          const Layout x_layout = Layout::contiguous({batch, input == Input::silu_mul ? 2 * k : k});
+          const Layout x_layout = Layout::contiguous({batch, gated ? 2 * k : k});
           const Layout y_layout = Layout::contiguous({batch, n});
           LinearFusion fusion;
           fusion.input = input;

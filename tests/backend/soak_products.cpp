@@ -80,8 +80,7 @@ struct Gemm {
         n(s.size(200)),
         k(depth(s, type, n)),
         weight(normal(s, type, s.pick({Place::contiguous, Place::sliced}), {n, k}, 1)),
-        x(normal(s, dtype, s.place(),
-                 {m, fusion.input == LinearFusion::Input::silu_mul ? 2 * k : k}, 2)),
+        x(normal(s, dtype, s.place(), {m, is_gated(fusion.input) ? 2 * k : k}, 2)),
         norm(normal(s, DType::f32, Place::contiguous, {k}, 3)),
         residual(normal(s, dtype, s.place(), {m, n}, 4)),
         out(dtype, s.place(), {m, n}, 0, true) {
@@ -91,6 +90,9 @@ struct Gemm {
                          static_cast<int>(fusion.input), fusion.add, x.layout().stride(0),
                          x.layout().stride(1));
   }
+  static bool is_gated(LinearFusion::Input input) {
+    return input == LinearFusion::Input::silu_mul || input == LinearFusion::Input::gelu_mul;
+  }
   static int64_t depth(Soak& s, DType type, int64_t n) {
     const int64_t block = info(type).block_elems;
     return block * s.size(std::clamp<int64_t>(8 * s.options.elems / (n * block), 1, 4096 / block));
@@ -98,7 +100,9 @@ struct Gemm {
   static LinearFusion some_fusion(Soak& s, DType dtype, bool fused) {
     using Input = LinearFusion::Input;
     LinearFusion fusion;
-    if (fused) fusion.input = s.pick({Input::plain, Input::rms_norm, Input::silu_mul});
+    if (fused) {
+      fusion.input = s.pick({Input::plain, Input::rms_norm, Input::silu_mul, Input::gelu_mul});
+    }
     fusion.eps = 1e-5f;
     fusion.add = dtype == DType::f32 && s.one_in(2);
     return fusion;

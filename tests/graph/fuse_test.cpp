@@ -76,6 +76,66 @@ TEST_P(Fuse, GateBeforeALinear) {
   }
 }
 
+TEST_P(Fuse, AGeluGateBeforeALinear) {
+  for (const DType dtype : kWeightTypes) {
+    const Weight w = weight(64, 256, dtype);
+    const auto gate = [&](Arguments a) -> Tensors {
+      const Tensors halves = a[0].chunk(2, -1);
+      return {linear(gelu(halves[0]) * halves[1], w), linear(halves[1] * gelu(halves[0]), w)};
+    };
+    EXPECT_EQ(std::vector<Op>(2, Op::linear), ops(gate, {x({3, 512}, 3)}));
+    const auto exchanged = [&](Arguments a) -> Tensors {
+      const Tensors halves = a[0].chunk(2, -1);
+      return {linear(gelu(halves[1]) * halves[0], w)};
+    };
+    EXPECT_EQ((std::vector<Op>{Op::gelu, Op::mul, Op::linear}), ops(exchanged, {x({3, 512}, 3)}));
+    const auto read_twice = [&](Arguments a) -> Tensors {
+      const Tensors halves = a[0].chunk(2, -1);
+      const Tensor y = gelu(halves[0]);
+      return {linear(y * halves[1], w), y};
+    };
+    EXPECT_EQ((std::vector<Op>{Op::gelu, Op::mul, Op::linear}), ops(read_twice, {x({3, 512}, 3)}));
+  }
+}
+
+TEST_P(Fuse, ResidualBehindANorm) {
+  for (const int64_t size : {64, 512, 640, 2560, 5120}) {
+    const Tensor scale = x({size}, 2);
+    for (const int64_t rows : {1, 3, 40}) {
+      const auto run = [&](auto&& sum) {
+        return ops(
+            [&](Arguments a) -> Tensors { return {sum(rms_norm(a[0], scale, 1e-6f), a[1])}; },
+            {x({rows, size}, 3), x({rows, size}, 4)});
+      };
+      EXPECT_EQ(std::vector<Op>{Op::rms_norm},
+                run([](const Tensor& y, const Tensor& r) { return r + y; }));
+      EXPECT_EQ(std::vector<Op>{Op::rms_norm},
+                run([](const Tensor& y, const Tensor& r) { return y + r; }));
+      // The residual is computed between the norm and the sum.
+      EXPECT_EQ((std::vector<Op>{Op::sqr, Op::rms_norm}),
+                run([](const Tensor& y, const Tensor& r) { return y + sqr(r); }));
+      // The norm is read twice; the residual is a row for all.
+      EXPECT_EQ((std::vector<Op>{Op::rms_norm, Op::add, Op::mul}),
+                run([](const Tensor& y, const Tensor& r) { return (y + r) * y; }));
+      if (rows == 1) continue;
+      EXPECT_EQ((std::vector<Op>{Op::rms_norm, Op::add}),
+                run([](const Tensor& y, const Tensor& r) { return y + r.narrow(0, 0, 1); }));
+    }
+  }
+}
+
+TEST_P(Fuse, ANormBehindAProjectionBeforeAResidual) {
+  const Tensor scale = x({256}, 2);
+  const Weight w = weight(256, 256, DType::q4_0), v = weight(256, 256, DType::q4_0);
+  const auto layer = [&](Arguments a) -> Tensors {
+    const Tensor y = a[0] + rms_norm(linear(a[0], w), scale, 1e-6f);
+    return {y + rms_norm(linear(rms_norm(y, scale, 1e-6f), v), scale, 1e-6f)};
+  };
+  const std::vector<Op> two{Op::linear, Op::rms_norm, Op::linear, Op::rms_norm};
+  EXPECT_EQ(two, ops(layer, {x({1, 256}, 3)}));
+  EXPECT_EQ(two, ops(layer, {x({9, 256}, 3)}));
+}
+
 TEST_P(Fuse, ResidualBehindALinear) {
   for (const DType dtype : kWeightTypes) {
     const Weight w = weight(256, 256, dtype);

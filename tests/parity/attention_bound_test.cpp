@@ -346,11 +346,11 @@ void check_extremes(DType cache, const char* kernel) {
 /// Checks attention_of_pages with slopes or sinks. There is one key head, so the keys of a sequence
 /// are its pages.
 void check_pages(DType dtype, DType cache, const char* kernel, const Added& added,
-                 int64_t size = 64) {
+                 int64_t width = 64) {
   setenv("WICK_GPU_ATTENTION", kernel, 1);
   Random random(8);
   constexpr int64_t kPage = 128, kPages = 3;
-  const Case c{3, 1, 20, kPage * kPages, size, size, {.scale = 0.1f}, false};
+  const Case c{3, 1, 20, kPage * kPages, width, width, {.scale = 0.1f}, false};
   Operands in(c, dtype, cache, added, random);
   TestTensor tables(DType::u32, Place::contiguous, {1, kPages}, 7),
       lengths(DType::u32, Place::contiguous, {1}, 8);

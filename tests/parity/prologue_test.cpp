@@ -45,6 +45,8 @@ std::vector<Case> cases() {
   return list;
 }
 
+bool is_gated(Input input) { return input == Input::silu_mul || input == Input::gelu_mul; }
+
 /// Returns the rows of k values that the unfused ops give.
 std::vector<float> expected_rows(Input input, const TestTensor& x, const TestTensor& weight,
                                  float eps, int64_t k) {
@@ -52,14 +54,16 @@ std::vector<float> expected_rows(Input input, const TestTensor& x, const TestTen
   if (input == Input::plain) return in;
   const auto n = static_cast<size_t>(k);
   std::vector<float> out;
-  const size_t a_row = input == Input::silu_mul ? 2 * n : n;
+  const size_t a_row = is_gated(input) ? 2 * n : n;
   for (size_t row = 0; row < in.size(); row += a_row) {
     std::vector<float> squares;
     for (size_t i = 0; i < n; ++i) squares.push_back(in[row + i] * in[row + i]);
     const float r = 1.0f / math::sqrt(ordered_sum<float>(squares) / static_cast<float>(k) + eps);
     for (size_t i = 0; i < n; ++i) {
-      out.push_back(input == Input::rms_norm ? (in[row + i] * r) * w[i]
-                                             : math::silu(in[row + i]) * in[row + n + i]);
+      const float x = in[row + i];
+      out.push_back(input == Input::rms_norm   ? (x * r) * w[i]
+                    : input == Input::silu_mul ? math::silu(x) * in[row + n + i]
+                                               : math::gelu(x) * in[row + n + i]);
     }
   }
   return out;
@@ -133,7 +137,7 @@ void check(gpu::GpuBackend& backend, Input input, DType dtype, const Case& c, Va
            int shared, bool halves, Random& random) {
   const int last = c.shape.rank() - 1;
   const int64_t k = c.shape[last];
-  const Shape in_shape = input == Input::silu_mul ? c.shape.with(last, 2 * k) : c.shape;
+  const Shape in_shape = is_gated(input) ? c.shape.with(last, 2 * k) : c.shape;
   TestTensor x(dtype, c.place, in_shape, 1);
   TestTensor w(DType::f32, c.place, Shape{k}, 2);
   x.fill(values, random);
@@ -202,6 +206,7 @@ const bool added = [] {
   }
   add("rms_norm_quantize.f32", [] { check_all(Input::rms_norm, DType::f32); });
   add("silu_mul_quantize.f32", [] { check_all(Input::silu_mul, DType::f32); });
+  add("gelu_mul_quantize.f32", [] { check_all(Input::gelu_mul, DType::f32); });
   return true;
 }();
 

@@ -126,6 +126,7 @@ struct LinearFusion {
     plain,
     rms_norm,   ///< rms_norm of x's rows with `norm` and `eps`
     silu_mul,   ///< x is [.., 2k]: silu of the first half of each row times the second half
+    gelu_mul,   ///< the same with gelu
     attention,  ///< cached_attention with qkv = x and `attention`
   };
   Input input = Input::plain;
@@ -393,6 +394,11 @@ class WICK_API Backend {
   virtual void rms_norm_pair(const NormOperands& a, const NormOperands& b, float eps) {
     rms_norm(a.out, a.in, a.weight, eps);
     rms_norm(b.out, b.in, b.weight, eps);
+  }
+  /// rms_norm plus `residual`, which has the result's shape. The result overlaps no operand.
+  virtual void rms_norm_add(const NormOperands& x, const ConstView& residual, float eps) {
+    rms_norm(x.out, x.in, x.weight, eps);
+    binary(Op::add, x.out, residual, x.out);
   }
   /// weight and bias [d] have in's dtype or f32; either may be absent (null data).
   virtual void layer_norm(const View& out, const ConstView& in, const ConstView& weight,

@@ -27,6 +27,9 @@ inline void run_linear_input(Backend& backend, const View& to, const ConstView& 
     case LinearFusion::Input::silu_mul:
       return backend.binary(Op::silu_mul, to, {x.data, x.dtype, x.layout.narrow(last, 0, k)},
                             {x.data, x.dtype, x.layout.narrow(last, k, k)});
+    case LinearFusion::Input::gelu_mul:
+      backend.unary(Op::gelu, to, {x.data, x.dtype, x.layout.narrow(last, 0, k)});
+      return backend.binary(Op::mul, to, to, {x.data, x.dtype, x.layout.narrow(last, k, k)});
     case LinearFusion::Input::attention:
       return backend.cached_attention(to, x, *fusion.attention);
   }

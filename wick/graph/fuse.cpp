@@ -36,6 +36,57 @@ void fuse_silu_mul(Uses& uses) {
   }
 }
 
+/// Whether nodes strictly between `after` and `before` write to an operand of `node`, or read or
+/// write the caches that it writes to.
+bool written_between(const Uses& uses, const Node& node, size_t after, size_t before) {
+  const std::vector<size_t> caches = written_operands(node);
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const Value& v) { return uses.is_written(v, after, before); }) ||
+         std::any_of(caches.begin(), caches.end(),
+                     [&](size_t i) { return uses.is_read(node.inputs[i], after, before); });
+}
+
+/// The addition that alone reads a node's result, and its other operand.
+struct Sum {
+  size_t at;
+  Value other;
+};
+std::optional<Sum> sum_of(const Uses& uses, size_t at) {
+  const Value result = uses.node(at).outputs[0];
+  if (!uses.is_temporary(result) || uses.reads(result) != 1) return {};
+  const size_t reader = uses.first_reader(result);
+  const Node& sum = uses.node(reader);
+  if (sum.op != Op::add || sum.part != Part::result) return {};
+  const bool first = same_elements(sum.inputs[0], result);
+  if (!first && !same_elements(sum.inputs[1], result)) return {};
+  const bool fits = sum.outputs[0].layout.shape() == result.layout.shape() &&
+                    !written_between(uses, uses.node(at), at, reader);
+  return fits ? std::optional(Sum{reader, sum.inputs[first ? 1 : 0]}) : std::nullopt;
+}
+
+/// Fuses rms_norm(x) + residual, in either order of the operands.
+void fuse_norm_add(Uses& uses) {
+  for (size_t i = 0; i < uses.count(); ++i) {
+    const Node& node = uses.node(i);
+    if (uses.is_removed(i) || node.op != Op::rms_norm || node.part != Part::result ||
+        node.outputs[0].dtype != DType::f32) {
+      continue;
+    }
+    const std::optional<Sum> sum = sum_of(uses, i);
+    if (!sum || sum->other.dtype != DType::f32 ||
+        !(sum->other.layout.shape() == node.outputs[0].layout.shape())) {
+      continue;
+    }
+    Node norm = node;
+    norm.part = Part::summed;
+    norm.called_as = "rms_norm_add";
+    norm.inputs.push_back(sum->other);
+    norm.outputs = uses.node(sum->at).outputs;
+    uses.node(sum->at) = std::move(norm);
+    uses.merge(i, sum->at);
+  }
+}
+
 /// Fuses steps before and after a linear into it.
 class LinearFuser {
  public:
@@ -63,10 +114,12 @@ class LinearFuser {
 
   void fuse_input(size_t at) {
     const auto producer = uses_.sole_producer(uses_.node(at).inputs[kLinearX], at);
-    if (!producer || written_between(uses_.node(*producer), *producer, at)) return;
+    if (!producer || written_between(uses_, uses_.node(*producer), *producer, at)) return;
     const Node& step = uses_.node(*producer);
-    const bool fused = step.op == Op::rms_norm     ? fuse_norm(uses_.node(at), step)
+    const bool norm = step.op == Op::rms_norm && step.part == Part::result;
+    const bool fused = norm                        ? fuse_norm(uses_.node(at), step)
                        : step.op == Op::silu_mul   ? fuse_gate(uses_.node(at), step)
+                       : step.op == Op::mul        ? fuse_gelu(at, *producer)
                        : step.part == Part::cached ? fuse_attention(at, *producer)
                                                    : false;
     if (fused) uses_.merge(*producer, at);
@@ -89,6 +142,24 @@ class LinearFuser {
     return true;
   }
 
+  /// Fuses gelu(a) * b, in either order of the operands, if a and b are the halves of one tensor.
+  bool fuse_gelu(size_t at, size_t producer) {
+    const Node& product = uses_.node(producer);
+    for (const size_t operand : {0, 1}) {
+      const auto gelu = uses_.sole_producer(product.inputs[operand], producer);
+      if (!gelu || uses_.node(*gelu).op != Op::gelu) continue;
+      const Value& in = uses_.node(*gelu).inputs[0];
+      const std::optional<Value> both = joined(in, product.inputs[1 - operand]);
+      if (!both || uses_.is_written(in, *gelu, at)) continue;
+      Node& linear = uses_.node(at);
+      widen(linear).gelu_mul = true;
+      linear.inputs[kLinearX] = *both;
+      uses_.merge(*gelu, at);
+      return true;
+    }
+    return false;
+  }
+
   /// Fuses cached_attention, whose caches are then written at the linear's position.
   bool fuse_attention(size_t at, size_t producer) {
     const Node& attention = uses_.node(producer);
@@ -105,30 +176,11 @@ class LinearFuser {
   /// Fuses linear + residual, in either order of the operands. A bias is a residual that is
   /// broadcast to all rows.
   void fuse_residual(size_t at) {
-    const Node& linear = uses_.node(at);
-    const Value product = linear.outputs[0];
-    if (!uses_.is_temporary(product) || uses_.reads(product) != 1) return;
-    const size_t reader = uses_.first_reader(product);
-    const Node& sum = uses_.node(reader);
-    if (sum.op != Op::add || sum.part != Part::result) return;
-    const bool first = same_elements(sum.inputs[0], product);
-    if (!first && !same_elements(sum.inputs[1], product)) return;
-    Value other = sum.inputs[first ? 1 : 0];
-    const bool fits =
-        other.dtype == DType::f32 && sum.outputs[0].layout.shape() == product.layout.shape();
-    if (!fits || written_between(linear, at, reader)) return;
-    other.layout = other.layout.broadcast_to(product.layout.shape());
-    move_into_sum(at, reader, other);
-  }
-
-  /// Whether nodes strictly between `after` and `before` write to an operand of `node`, or read or
-  /// write the caches that it writes to.
-  bool written_between(const Node& node, size_t after, size_t before) const {
-    const std::vector<size_t> caches = written_operands(node);
-    return std::any_of(node.inputs.begin(), node.inputs.end(),
-                       [&](const Value& v) { return uses_.is_written(v, after, before); }) ||
-           std::any_of(caches.begin(), caches.end(),
-                       [&](size_t i) { return uses_.is_read(node.inputs[i], after, before); });
+    const std::optional<Sum> sum = sum_of(uses_, at);
+    if (!sum || sum->other.dtype != DType::f32) return;
+    Value other = sum->other;
+    other.layout = other.layout.broadcast_to(uses_.node(at).outputs[0].layout.shape());
+    move_into_sum(at, sum->at, other);
   }
 
   /// Replaces the addition by the linear, because the residual exists at that position.
@@ -181,6 +233,7 @@ std::optional<Value> joined(const Value& a, const Value& b) {
 void fuse(Graph& graph) {
   run(graph, fuse_cached_attention);
   run(graph, fuse_silu_mul);
+  run(graph, fuse_norm_add);
   run(graph, [](Uses& uses) { LinearFuser(uses).run(); });
   run(graph, fuse_experts);
   run(graph, drop_unread);

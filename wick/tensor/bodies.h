@@ -33,7 +33,8 @@ extern const OpBody conv2d, conv2d_weight, conv_transpose2d, pool2d, pool2d_grad
 // custom.cpp
 extern const OpBody custom;
 // norm_ops.cpp
-extern const OpBody softmax, rms_norm, rms_norm_pair, layer_norm, group_norm, batch_norm;
+extern const OpBody softmax, rms_norm, rms_norm_pair, rms_norm_add, layer_norm, group_norm,
+    batch_norm;
 // norm_grads.cpp
 extern const OpBody softmax_grad, norm_grad, norm_sums;
 

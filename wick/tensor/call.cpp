@@ -178,6 +178,7 @@ const OpBody& body_of(Op op, Part part) {
   if (part == Part::paged) return bodies::attention_of_pages;
   if (part == Part::grouped) return bodies::grouped_linear;
   if (part == Part::pair) return bodies::rms_norm_pair;
+  if (part == Part::summed) return bodies::rms_norm_add;
   if (part == Part::routed) return bodies::route_experts;
   if (part == Part::gated) return bodies::gate_experts;
   if (part == Part::combined) return bodies::combine_experts;

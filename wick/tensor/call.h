@@ -74,6 +74,8 @@ enum class Part : uint8_t {
   /// Two rms_norms of one width and epsilon: rms_norm_pair. Operands: x, its weight, another x and
   /// its weight. Results: both norms.
   pair,
+  /// rms_norm plus a residual of its shape: rms_norm_add. Operands: x, its weight, the residual.
+  summed,
   /// The choice of experts: route_experts. Operands: logits, and a bias or none. Results: ids and
   /// weights.
   routed,

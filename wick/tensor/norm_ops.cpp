@@ -108,7 +108,8 @@ const OpBody rms_norm{checked_rms_norm,
                         backend.rms_norm(out->mutable_view(), call.x(0).view(), call.x(1).view(),
                                          call.get<Epsilon>().eps);
                       }};
-// Graphs alone have calls of rms_norm_pair (graph/fuse_attention.cpp), with checked operands.
+// Graphs alone have calls of rms_norm_pair and rms_norm_add (graph/fuse*.cpp), with checked
+// operands.
 const OpBody rms_norm_pair{[](const OpCall& call) { return like(call.x()); },
                            [](Backend& backend, const OpCall& call, const Tensor* out) {
                              backend.rms_norm_pair(
@@ -116,6 +117,12 @@ const OpBody rms_norm_pair{[](const OpCall& call) { return like(call.x()); },
                                  {out[1].mutable_view(), call.x(2).view(), call.x(3).view()},
                                  call.get<Epsilon>().eps);
                            }};
+const OpBody rms_norm_add{[](const OpCall& call) { return like(call.x()); },
+                          [](Backend& backend, const OpCall& call, const Tensor* out) {
+                            backend.rms_norm_add(
+                                {out->mutable_view(), call.x(0).view(), call.x(1).view()},
+                                call.x(2).view(), call.get<Epsilon>().eps);
+                          }};
 const OpBody layer_norm{
     checked_layer_norm, [](Backend& backend, const OpCall& call, const Tensor* out) {
       backend.layer_norm(out->mutable_view(), call.x().view(), view_of(call.x(1)),

@@ -112,6 +112,7 @@ class GpuBackend final : public Backend {
   void softmax(const View& out, const ConstView& in, int dim, bool log) override;
   void rms_norm(const View& out, const ConstView& in, const ConstView& weight, float eps) override;
   void rms_norm_pair(const NormOperands& a, const NormOperands& b, float eps) override;
+  void rms_norm_add(const NormOperands& x, const ConstView& residual, float eps) override;
   void rope(const View& out, const ConstView& in, const ConstView& cos, const ConstView& sin,
             bool interleaved) override;
 

@@ -14,6 +14,8 @@ const KernelFamily<QuantizeRowsArgs, DType> kQuantizeRows("quantize_activations"
                                                           "quantize_rows_{}");
 const KernelFamily<QuantizeRowsArgs> kSiluMulQuantize("quantize_activations",
                                                       "silu_mul_quantize_f32");
+const KernelFamily<QuantizeRowsArgs> kGeluMulQuantize("quantize_activations",
+                                                      "gelu_mul_quantize_f32");
 const KernelFamily<NormQuantizeArgs> kNormQuantizeShort("quantize_activations",
                                                         "rms_norm_quantize_short");
 const KernelFamily<NormQuantizeArgs> kNormQuantizeLong("quantize_activations",
@@ -65,7 +67,7 @@ NormLaunch norm_launch(const Gpu& gpu, uint32_t rows, uint32_t columns, unsigned
   return {is_short ? kNormQuantizeShort : many ? kNormQuantizeMany : kNormQuantizeLong, grid};
 }
 
-/// A launch of quantize_rows or silu_mul_quantize.
+/// A launch of quantize_rows, silu_mul_quantize or gelu_mul_quantize.
 struct RowsLaunch {
   unsigned blocks_a_row;
   Grid grid;
@@ -90,7 +92,7 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
                    const RowBlocks& out) {
   using Input = LinearFusion::Input;
   if (x.layout.elems() == 0) return;
-  const bool norm = fusion.input == Input::rms_norm, silu = fusion.input == Input::silu_mul;
+  const bool norm = fusion.input == Input::rms_norm;
   if (norm && k > kMostHeld) return norm_then_quantize(gpu, fusion, x, k, out);
   const int last = x.layout.rank() - 1;
   const CollapsedDims<1> rows = collapse<1>({&x.layout}, (1u << last) - 1);
@@ -113,7 +115,9 @@ void quantize_rows(Gpu& gpu, const LinearFusion& fusion, const ConstView& x, int
                               columns, spread, spread_of(fusion.norm), fusion.eps});
     } else {
       const RowsLaunch launch = rows_launch(strided.elems, fours, amd);
-      (silu ? kSiluMulQuantize() : kQuantizeRows(x.dtype))
+      (fusion.input == Input::silu_mul   ? kSiluMulQuantize()
+       : fusion.input == Input::gelu_mul ? kGeluMulQuantize()
+                                         : kQuantizeRows(x.dtype))
           .launch(gpu, launch.grid,
                   {blocks, in, strided, first_row, Divider(launch.blocks_a_row), columns, spread});
     }

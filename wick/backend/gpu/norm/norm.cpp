@@ -61,9 +61,31 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
   return reduction.n <= 8 ? 8 : kMost;
 }
 
+/// The operands of a norm for kernels of a few rows of f32. residual: null data: none.
+RmsNormTensor tensor_of(const RowPlan& plan, const NormOperands& x, const StridedIndex<2>& rows,
+                        const auto& start, const ConstView& residual) {
+  const auto at = [](const ConstView& view, int64_t offset) {
+    return static_cast<const float*>(advance(view.data, view.dtype, offset));
+  };
+  RmsNormTensor t{static_cast<float*>(advance(x.out.data, x.out.dtype, start[1])),
+                  at(x.in, start[0]),
+                  rows,
+                  at(x.weight, x.weight.layout.offset()),
+                  plan.out_spread(),
+                  plan.in_spread(),
+                  plan.spread_of(x.weight)};
+  if (residual.data == nullptr) return t;
+  t.residual = at(residual, start[1] - x.out.layout.offset() + residual.layout.offset());
+  const Layout& l = residual.layout;
+  t.residual_spread = {l.stride(l.rank() - 1), access_of(residual).vectors_of(4) ? 1u : 0u};
+  return t;
+}
+
 /// Launches rms_norm_warps for one or two tensors. Returns false if they have long rows, rows of
-/// other lengths or dtypes, or more rows than multiprocessors take at once.
-bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
+/// other lengths or dtypes, or more rows than multiprocessors take at once. residual: added to each
+/// result, unless its data is null.
+bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps,
+                  const ConstView& residual = {}) {
   constexpr unsigned kEach = kNormWarpsThreads / 32;  // rows of a thread block
   const int64_t most = int64_t{8} * kEach * gpu.info.multiprocessors;
   RmsNormWarpsArgs args{};
@@ -81,14 +103,7 @@ bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
     const RowPlan plan(gpu, reduction, out, in, dim);
     args.n = static_cast<uint32_t>(n);
     reduction.kept.for_each_piece([&](const StridedIndex<2>& kept, const auto& start) {
-      args.of[i] = {
-          static_cast<float*>(advance(out.data, out.dtype, start[1])),
-          static_cast<const float*>(advance(in.data, in.dtype, start[0])),
-          kept,
-          static_cast<const float*>(advance(weight.data, weight.dtype, weight.layout.offset())),
-          plan.out_spread(),
-          plan.in_spread(),
-          plan.spread_of(weight)};
+      args.of[i] = tensor_of(plan, tensors[i], kept, start, residual);
     });
     rows += args.of[i].rows.elems;
   }
@@ -97,6 +112,17 @@ bool launch_warps(Gpu& gpu, std::span<const NormOperands> tensors, float eps) {
   grid.pdl = true;
   kRmsNormWarps().launch(gpu, grid, args);
   return true;
+}
+
+/// Launches rms_norm_row: a thread block takes a row of n elements.
+void launch_row(Gpu& gpu, int64_t n, const RmsNormTensor& of, float eps) {
+  const auto elems = static_cast<uint32_t>(n);
+  Grid grid;
+  grid.pdl = true;
+  grid.blocks[0] = of.rows.elems;
+  grid.threads = std::clamp((elems / 4 + 31) / 32 * 32, 128u, kNormRowThreads);
+  grid.shared_bytes = (elems + 127) / 128 * 128 * 4;
+  (n <= kChunk ? kRmsNormRowShort : kRmsNormRowLong)().launch(gpu, grid, {of, elems, eps});
 }
 
 }  // namespace
@@ -108,39 +134,55 @@ Weights weights_of(const ConstView& vector) {
 }
 
 void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& weight, float eps) {
-  if (out.layout.elems() == 0 || launch_warps(gpu, {{{out, in, weight}}}, eps)) return;
+  const NormOperands operands{out, in, weight};
+  if (out.layout.elems() == 0 || launch_warps(gpu, {&operands, 1}, eps)) return;
   const int dim = in.layout.rank() - 1;
   const Reduction reduction(in.layout, out.layout, 1u << dim);
   const RowPlan plan(gpu, reduction, out, in, dim);
   const void* w = advance(weight.data, weight.dtype, weight.layout.offset());
   const bool held = plan.can_be_held_by_norm() && plan.goes_with(weight);
-  reduction.kept.for_each_piece(reduction.most_threads(), [&](const StridedIndex<2>& kept,
-                                                              const auto& start) {
-    const void* x = advance(in.data, in.dtype, start[0]);
-    void* y = advance(out.data, out.dtype, start[1]);
-    Grid grid;
-    if (weight.dtype == DType::f32 && plan.is_alone(kept.elems)) {
-      const auto n = static_cast<uint32_t>(reduction.n);
-      grid.pdl = true;
-      grid.blocks[0] = kept.elems;
-      grid.threads = std::clamp((n / 4 + 31) / 32 * 32, 128u, kNormRowThreads);
-      grid.shared_bytes = (n + 127) / 128 * 128 * 4;
-      (n <= kChunk ? kRmsNormRowShort : kRmsNormRowLong)().launch(
-          gpu, grid,
-          {static_cast<float*>(y), static_cast<const float*>(x), kept, static_cast<const float*>(w),
-           n, plan.out_spread(), plan.in_spread(), plan.spread_of(weight), eps});
-    } else if (held) {
-      grid.pdl = true;
-      const int64_t bytes = bytes_of(weight.dtype, reduction.n);
-      const NormRows rows =
-          plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
-      (weight.dtype == in.dtype ? kRmsNorm : kRmsNormByF32)(in.dtype, plan.steps())
-          .launch(gpu, grid, {y, x, w, rows, eps});
-    } else {
-      const NormRows rows = plan.spread_strided(kept, grid);
-      kRmsNormStrided(in.dtype).launch(gpu, grid, {y, x, weights_of(weight), rows, eps});
-    }
-  });
+  reduction.kept.for_each_piece(
+      reduction.most_threads(), [&](const StridedIndex<2>& kept, const auto& start) {
+        const void* x = advance(in.data, in.dtype, start[0]);
+        void* y = advance(out.data, out.dtype, start[1]);
+        Grid grid;
+        if (weight.dtype == DType::f32 && plan.is_alone(kept.elems)) {
+          launch_row(gpu, reduction.n, tensor_of(plan, operands, kept, start, {}), eps);
+        } else if (held) {
+          grid.pdl = true;
+          const int64_t bytes = bytes_of(weight.dtype, reduction.n);
+          const NormRows rows =
+              plan.is_amd() ? plan.spread_sharing(kept, bytes, grid) : plan.spread_held(kept, grid);
+          (weight.dtype == in.dtype ? kRmsNorm : kRmsNormByF32)(in.dtype, plan.steps())
+              .launch(gpu, grid, {y, x, w, rows, eps});
+        } else {
+          const NormRows rows = plan.spread_strided(kept, grid);
+          kRmsNormStrided(in.dtype).launch(gpu, grid, {y, x, weights_of(weight), rows, eps});
+        }
+      });
+}
+
+bool rms_norm_add(Gpu& gpu, const NormOperands& x, const ConstView& residual, float eps) {
+  const Layout& out = x.out.layout;
+  if (residual.dtype != DType::f32 || x.weight.dtype != DType::f32 || x.in.dtype != DType::f32 ||
+      residual.layout.strides() != out.strides()) {
+    return false;
+  }
+  if (out.elems() == 0 || launch_warps(gpu, {&x, 1}, eps, residual)) return true;
+  const int dim = out.rank() - 1;
+  const Reduction reduction(x.in.layout, out, 1u << dim);
+  const RowPlan plan(gpu, reduction, x.out, x.in, dim);
+  bool alone = true;
+  reduction.kept.for_each_piece(reduction.most_threads(),
+                                [&](const StridedIndex<2>& kept, const auto&) {
+                                  alone = alone && plan.is_alone(kept.elems);
+                                });
+  if (!alone) return false;
+  reduction.kept.for_each_piece(
+      reduction.most_threads(), [&](const StridedIndex<2>& kept, const auto& start) {
+        launch_row(gpu, reduction.n, tensor_of(plan, x, kept, start, residual), eps);
+      });
+  return true;
 }
 
 void softmax(Gpu& gpu, const View& out, const ConstView& in, int dim, bool log) {
@@ -202,6 +244,10 @@ void GpuBackend::rms_norm_pair(const NormOperands& a, const NormOperands& b, flo
   const NormOperands both[] = {a, b};
   const bool empty = a.out.layout.elems() == 0 || b.out.layout.elems() == 0;
   if (empty || !launch_warps(gpu_, both, eps)) Backend::rms_norm_pair(a, b, eps);
+}
+
+void GpuBackend::rms_norm_add(const NormOperands& x, const ConstView& residual, float eps) {
+  if (!gpu::rms_norm_add(gpu_, x, residual, eps)) Backend::rms_norm_add(x, residual, eps);
 }
 
 void GpuBackend::softmax(const View& out, const ConstView& in, int dim, bool log) {

@@ -38,25 +38,24 @@ struct RmsNormArgs {
   NormRows rows;
   float eps;
 };
-/// rms_norm_row_short and rms_norm_row_long: rows of n f32; a thread block takes a row.
-struct RmsNormRowArgs {
-  float* out;
-  const float* in;
-  StridedIndex<2> rows;
-  const float* weight;
-  u32 n;
-  Spread out_spread, in_spread, weight_spread;
-  float eps;
-};
-/// rms_norm_warps: rows of n f32 of one or two tensors, n at most kMostOfWarp and a multiple of 4;
-/// a warp takes a row. Without a second tensor, its rows.elems is 0.
+/// A tensor of f32 and its norm.
 struct RmsNormTensor {
   float* out;
   const float* in;
   StridedIndex<2> rows;
   const float* weight;
   Spread out_spread, in_spread, weight_spread;
+  const float* residual = nullptr;  ///< null: none; otherwise added to the result, in its layout
+  Spread residual_spread = {};
 };
+/// rms_norm_row_short and rms_norm_row_long: rows of n f32; a thread block takes a row.
+struct RmsNormRowArgs {
+  RmsNormTensor of;
+  u32 n;
+  float eps;
+};
+/// rms_norm_warps: rows of n f32 of one or two tensors, n at most kMostOfWarp and a multiple of 4;
+/// a warp takes a row. Without a second tensor, its rows.elems is 0.
 struct RmsNormWarpsArgs {
   RmsNormTensor of[2];
   u32 n;

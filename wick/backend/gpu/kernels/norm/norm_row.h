@@ -76,17 +76,26 @@ WICK_DEVICE float rms_factor_of_warp(const float (&x)[kSteps][kFour], u32 n, flo
   return 1.0f / sqrt(sum / static_cast<float>(n) + eps);
 }
 
+/// The row that rms_norm_row adds; NoRow: none.
+struct AddedRow {
+  const float* row;  ///< null: none
+  Spread spread;
+};
+struct NoRow {};
+
 /// kSteps: vectors of four that a thread holds. kHeld: weights are loaded together with the row,
 /// otherwise when they are used. shared: four bytes for each of the k elements, rounded up to 128
 /// elements. put(c, y) receives the four elements from element c of the row on, for all c below
 /// `padded`; elements from k on are zeros. Whole warps call it.
-template <u32 kSteps, bool kHeld, class Put>
+template <u32 kSteps, bool kHeld, class Added, class Put>
 WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 padded,
                               const Spread& spread, const Spread& weight_spread, float eps,
-                              Bytes16* shared, const Put& put) {
+                              Bytes16* shared, const Added& added, const Put& put) {
   float* squares = reinterpret_cast<float*>(shared);
   const u32 first = thread_index() * kFour, stride = block_threads() * kFour;
-  float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {};
+  constexpr bool kMayAdd = !kSame<Added, NoRow>;
+  float x[kSteps][kFour] = {}, w[kHeld ? kSteps : 1][kFour] = {},
+        more[kMayAdd ? kSteps : 1][kFour] = {};
   // A division by a power of two equals multiplication by its exact inverse.
   const float inverse = 1.0f / static_cast<float>(k);
   // Eight threads share a cache line.
@@ -106,6 +115,13 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
 #pragma unroll
     for (u32 s = 0; s < kSteps; ++s) {
       if (first + s * stride < k) load_four(w[s], weight, first + s * stride, weight_spread);
+    }
+  }
+  if constexpr (kMayAdd) {
+#pragma unroll
+    for (u32 s = 0; s < kSteps; ++s) {
+      const u32 c = first + s * stride;
+      if (added.row != nullptr && c < k) load_four(more[s], added.row, c, added.spread);
     }
   }
 #pragma unroll
@@ -129,6 +145,12 @@ WICK_DEVICE void rms_norm_row(const float* row, const float* weight, u32 k, u32 
     float y[kFour];
 #pragma unroll
     for (u32 i = 0; i < kFour; ++i) y[i] = c < k ? (x[s][i] * r) * late[i] : 0.0f;
+    if constexpr (kMayAdd) {
+      if (added.row != nullptr) {
+#pragma unroll
+        for (u32 i = 0; i < kFour; ++i) y[i] = more[s][i] + y[i];
+      }
+    }
     put(c, y);
   }
 }
