@@ -94,45 +94,17 @@ class LinearFuser {
 
   void run() {
     for (size_t i = 0; i < uses_.count(); ++i) {
-      if (!is_product(i)) continue;
-      if (uses_.node(i).inputs.size() == 1) fuse_input(i);
-      const std::vector<Value>& inputs = uses_.node(i).inputs;
-      if (inputs.size() == 1 || inputs[kLinearResidual].storage < 0) fuse_residual(i);
-    }
-  }
-  /// On a GPU, a norm that only linears with quantised weights of several dtypes read is computed
-  /// by each of them: they quantise it to blocks of different forms, and a kernel that computes the
-  /// norm and the blocks takes the time of one that computes the blocks.
-  void share_norms() {
-    for (size_t i = 0; i < uses_.count(); ++i) {
-      const Node norm = uses_.node(i);
-      if (norm.op != Op::rms_norm || norm.part != Part::result || uses_.is_removed(i) ||
-          !uses_.is_temporary(norm.outputs[0])) {
+      const Node& node = uses_.node(i);
+      if (node.op != Op::linear || node.part != Part::result || node.inputs.size() != 1 ||
+          node.inputs[kLinearX].dtype != DType::f32) {
         continue;
       }
-      const std::vector<size_t> readers = uses_.readers(norm.outputs[0]);
-      const bool shared =
-          readers.size() > 1 && std::all_of(readers.begin(), readers.end(), [&](size_t at) {
-            const Node& linear = uses_.node(at);
-            return is_product(at) && linear.inputs.size() == 1 &&
-                   dtypes::kOwnProducts.contains(linear.weight->dtype()) &&
-                   same_elements(linear.inputs[kLinearX], norm.outputs[0]) &&
-                   !written_between(uses_, norm, i, at);
-          });
-      if (!shared || norm.inputs[1].dtype != DType::f32) continue;
-      for (const size_t at : readers) fuse_norm(uses_.node(at), norm);
-      uses_.remove(i);
+      fuse_input(i);
+      fuse_residual(i);
     }
   }
 
  private:
-  /// Whether a node is a linear of f32.
-  bool is_product(size_t at) const {
-    const Node& node = uses_.node(at);
-    return node.op == Op::linear && node.part == Part::result &&
-           node.inputs[kLinearX].dtype == DType::f32;
-  }
-
   /// Extends the linear's operands and attributes so that they can hold fused steps.
   static LinearSteps& widen(Node& linear) {
     linear.inputs.resize(kLinearOperands);
@@ -262,9 +234,6 @@ void fuse(Graph& graph) {
   run(graph, fuse_cached_attention);
   run(graph, fuse_silu_mul);
   run(graph, fuse_norm_add);
-  if (graph.device.kind != DeviceKind::cpu) {
-    run(graph, [](Uses& uses) { LinearFuser(uses).share_norms(); });
-  }
   run(graph, [](Uses& uses) { LinearFuser(uses).run(); });
   run(graph, fuse_experts);
   run(graph, drop_unread);

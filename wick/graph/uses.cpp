@@ -88,14 +88,6 @@ size_t Uses::reads(const Value& value) const {
       std::count_if(all.begin(), all.end(), [&](uint32_t i) { return place(i) != kRemoved; }));
 }
 
-std::vector<size_t> Uses::readers(const Value& value) const {
-  std::vector<size_t> all;
-  for (const uint32_t i : readers_.of(value)) {
-    if (place(i) != kRemoved) all.push_back(place(i));
-  }
-  return all;
-}
-
 size_t Uses::first_reader(const Value& value) const {
   uint32_t first = kRemoved;
   for (const uint32_t i : readers_.of(value)) first = std::min(first, place(i));

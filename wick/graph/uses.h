@@ -38,8 +38,6 @@ class Uses {
   bool is_temporary(const Value& value) const;
   /// The number of node operands in a value's storage.
   size_t reads(const Value& value) const;
-  /// The nodes that read a value's storage, one for each operand.
-  std::vector<size_t> readers(const Value& value) const;
   /// The first node that reads a value's storage.
   size_t first_reader(const Value& value) const;
   /// The node before `before` that makes a temporary, if no other node writes to its storage. The

@@ -30,8 +30,8 @@ const KernelFamily<DecodeArgs, DType> kDecode("decode", "decode_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStaged("decode", "decode_staged_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeStream("decode", "decode_stream_{}");
 const KernelFamily<DecodeArgs, DType> kDecodeCluster("decode", "decode_cluster_{}");
-const KernelFamily<DecodeArgs, OneOf<64, 128, 256>, DType> kDecodeClusterHead(
-    "decode", "decode_cluster_{}_{}");
+const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeClusterHead("decode",
+                                                                         "decode_cluster_{}_{}");
 const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeStagedHead("decode",
                                                                         "decode_staged_{}_{}");
 const KernelFamily<DecodeArgs, OneOf<64, 128>, DType> kDecodeRing("decode_ring",
@@ -210,10 +210,9 @@ bool launch_decode(Gpu& gpu, const AttentionCall& c, const CacheCall& cache, DTy
     kernels(dtype).launch(gpu, grid, {args, sinks});
   } else if (shape.ring) {
     kDecodeRing(int64_t{c.d}, dtype).launch(gpu, grid, args);
-  } else if (shape.cluster > 1 && (takes_head(c) || (c.d == 256 && c.e == 256))) {
-    kDecodeClusterHead(int64_t{c.d}, dtype).launch(gpu, grid, args);
-  } else if (shape.staged && shape.cluster == 1 && takes_head(c)) {
-    kDecodeStagedHead(int64_t{c.d}, dtype).launch(gpu, grid, args);
+  } else if (shape.staged && takes_head(c)) {
+    const auto& kernels = shape.cluster > 1 ? kDecodeClusterHead : kDecodeStagedHead;
+    kernels(int64_t{c.d}, dtype).launch(gpu, grid, args);
   } else {
     const auto& kernels = of_blocks           ? kDecodeBlocks
                           : shape.cluster > 1 ? kDecodeCluster
@@ -440,8 +439,7 @@ bool attention_to_blocks(Gpu& gpu, const ConstView& qkv, const CachedAttention& 
   const View nowhere{nullptr, DType::f32, Layout::contiguous({qkv.layout.shape()[0], k})};
   const CachedCall at(gpu, nowhere, qkv, where);
   return launch_decode(gpu, at.call, at.fill, at.dtype,
-                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1, 0},
-                       sinks_of(at.bias));
+                       {to.q, to.scales, static_cast<uint32_t>(to.padded), 1, 0}, sinks_of(at.bias));
 }
 
 }  // namespace wick::gpu

@@ -22,7 +22,7 @@
 // - decode_cluster: through shared memory. The thread blocks of a cluster share a chunk: each
 //   computes the scores of some keys and sends them to the others, and then computes some elements
 //   of the outputs of some heads. A thread computes one key of two heads, and then one element of
-//   one head. decode_cluster_64, _128 and _256 are compiled for heads of that size.
+//   one head. decode_cluster_64 and decode_cluster_128 are compiled for heads of that size.
 // Chains read keys in pairs. Keys from an even index `fresh` on are loaded apart from the others:
 // the keys that this call stores, and the key before them if it is the first of such a pair.
 //
