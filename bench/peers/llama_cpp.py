@@ -117,22 +117,22 @@ def build_tools(root, source, jobs, log):
     return build / "bin"
 
 
-def ensure_bench(name, options, jobs=None):
-    """Builds llama-bench with other CMake options than the native ones, in a folder of this name, and returns its path."""
+def ensure_bench(name, options, jobs=None, tool="llama-bench"):
+    """Builds a tool with other CMake options than the native ones, in a folder of this name, and returns its path."""
     root = root_dir()
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         log, build = root / f"{name}.log", root / name
-        binary = build / "bin" / "llama-bench"
+        binary = build / "bin" / tool
         if not os.access(binary, os.X_OK):
             source = unpack(root, log)
             given = {option.partition("=")[0] for option in options}
             common = [option for option in CMAKE_OPTIONS if option.partition("=")[0] not in given]
             generator = ["-G", "Ninja"] if shutil.which("ninja") else []
             run(["cmake", "-S", source, "-B", build, *generator, *common, *options], log, "cmake")
-            say(f"building llama-bench, {name} (some minutes)")
-            run(["cmake", "--build", build, "--target", "llama-bench",
+            say(f"building {tool}, {name} (some minutes)")
+            run(["cmake", "--build", build, "--target", tool,
                  f"-j{jobs or os.cpu_count() or 1}"], log, "build")
         return binary
 
@@ -147,11 +147,11 @@ def ensure_avx2(jobs=None):
     return ensure_bench("avx2", ["-DGGML_NATIVE=OFF", "-DGGML_AVX2=ON", "-DGGML_FMA=ON", "-DGGML_F16C=ON", "-DGGML_BMI2=ON"], jobs)
 
 
-def ensure_without_amx(jobs=None):
-    """Builds llama-bench natively but for AMX, and returns its path: virtual machines may announce AMX and end programs that
+def ensure_without_amx(jobs=None, tool="llama-bench"):
+    """Builds a tool natively but for AMX, and returns its path: virtual machines may announce AMX and end programs that
     use it."""
     flags = "-march=native -mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-    return ensure_bench("without-amx", ["-DGGML_NATIVE=OFF", f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], jobs)
+    return ensure_bench("without-amx", ["-DGGML_NATIVE=OFF", f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], jobs, tool)
 
 
 def build_oracle(source, bin_dir, log):
