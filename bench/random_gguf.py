@@ -145,8 +145,9 @@ def sizes(shape):
 
 
 def metadata(shape):
-    words = ["<unk>", "<s>", "</s>"] + [f"t{i}" for i in range(3, shape["vocabulary"])]
-    kinds = [2, 3, 3] + [1] * (len(words) - 3)
+    # llama.cpp falls back to the tokens of bytes for text that has no others.
+    words = ["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)] + [f"t{i}" for i in range(259, shape["vocabulary"])]
+    kinds = [2, 3, 3] + [6] * 256 + [1] * (len(words) - 259)
     name = shape["architecture"]
     kind_of = {int: U32, float: F32, str: STRING}
     return [
