@@ -4,8 +4,8 @@
 For each round, in turn: the file is read from its beginning to its end, `wick generate` produces one token for a prompt of one
 token, and llama.cpp does the same. Each finds the file in the page cache, or ("disk") not in it. wick's load is what it reports
 as `load_ms`; a start is the time from exec to exit, which includes the token. Prints medians of the rounds as Markdown, and
-exits with 1 if wick's load takes more than 1.3 times as long as reading, its start longer than llama.cpp's, or if its peak
-resident memory is above 1.1 times llama.cpp's.
+exits with 1 if wick's load takes more than 1.3 times as long as reading, if its start takes longer than llama.cpp's, or if its
+peak resident memory is above 1.1 times llama.cpp's.
 
 The default model has random weights (random_gguf.py 8b Q4_0, 4.5 GB) and is written to a temporary folder.
 """
@@ -52,7 +52,7 @@ def peer_ms(completion, path):
 
 
 def measure(options, completion, path, cached):
-    """Returns {what: [ms of each round]}."""
+    """Returns {what: [ms or MB of each round]}."""
     rounds = {}
     steps = [lambda: {"read": read_ms(path)}, lambda: wick_ms(options, path)]
     if completion:

@@ -118,7 +118,7 @@ def build_tools(root, source, jobs, log):
 
 
 def ensure_bench(name, options, jobs=None, tool="llama-bench"):
-    """Builds a tool with other CMake options than the native ones, in a folder of this name, and returns its path."""
+    """Builds a tool of llama.cpp with other CMake options than the native ones, in a folder of this name, and returns its path."""
     root = root_dir()
     root.mkdir(parents=True, exist_ok=True)
     with open(root / ".lock", "w") as lock:

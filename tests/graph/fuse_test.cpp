@@ -114,10 +114,23 @@ TEST_P(Fuse, ResidualBehindANorm) {
       // The residual is computed between the norm and the sum.
       EXPECT_EQ((std::vector<Op>{Op::sqr, Op::rms_norm}),
                 run([](const Tensor& y, const Tensor& r) { return y + sqr(r); }));
-      // The norm is read twice; the residual is a row for all.
+      // The norm is read twice.
       EXPECT_EQ((std::vector<Op>{Op::rms_norm, Op::add, Op::mul}),
                 run([](const Tensor& y, const Tensor& r) { return (y + r) * y; }));
+      // The residual has other strides than the result, or is broadcast before.
+      EXPECT_EQ(std::vector<Op>{Op::rms_norm}, run([&](const Tensor& y, const Tensor& r) {
+                  return y + r.reshape({size, rows}).transpose(0, 1);
+                }));
+      EXPECT_EQ(std::vector<Op>{Op::rms_norm}, run([&](const Tensor& y, const Tensor& r) {
+                  return y + r.narrow(0, 0, 1).broadcast_to({rows, size});
+                }));
+      // Vectors of the residual aren't aligned.
+      const Tensor longer = x({rows * size + 1}, 5);
+      EXPECT_EQ(std::vector<Op>{Op::rms_norm}, run([&](const Tensor& y, const Tensor&) {
+                  return y + longer.narrow(0, 1, rows * size).reshape({rows, size});
+                }));
       if (rows == 1) continue;
+      // The addition broadcasts the residual.
       EXPECT_EQ((std::vector<Op>{Op::rms_norm, Op::add}),
                 run([](const Tensor& y, const Tensor& r) { return y + r.narrow(0, 0, 1); }));
     }
@@ -256,6 +269,28 @@ TEST_P(Fuse, NotAcrossWritesToAnOperand) {
     return {linear(y, w), linear(cache, w)};
   };
   ops(function, {x({3, 256}, 5), x({3, 256}, 6)});
+  const auto norm_then_write = [&](Arguments a) -> Tensors {
+    slice_set(cache, a[0], 0, 0);
+    const Tensor y = rms_norm(cache, scale, 1e-5f);
+    slice_set(cache, a[1], 0, 0);
+    return {y + a[1]};
+  };
+  const std::vector<Op> norm = ops(norm_then_write, {x({3, 256}, 5), x({3, 256}, 6)});
+  EXPECT_EQ(1, std::count(norm.begin(), norm.end(), Op::add));
+  // The write is between the gelu and the product, or between the product and the linear.
+  Tensor halves = Tensor::zeros({3, 512}, DType::f32, GetParam());
+  for (const bool behind_product : {false, true}) {
+    const auto gate_then_write = [&](Arguments a) -> Tensors {
+      slice_set(halves, a[0], 0, 0);
+      Tensor y = gelu(halves.narrow(1, 0, 256));
+      if (behind_product) y = y * halves.narrow(1, 256, 256);
+      slice_set(halves, a[1], 0, 0);
+      if (!behind_product) y = y * halves.narrow(1, 256, 256);
+      return {linear(y, w)};
+    };
+    const std::vector<Op> gate = ops(gate_then_write, {x({3, 512}, 5), x({3, 512}, 6)});
+    EXPECT_EQ(1, std::count(gate.begin(), gate.end(), Op::gelu));
+  }
 }
 
 // ---- Attention with a cache ----

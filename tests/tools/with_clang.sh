@@ -4,6 +4,6 @@
 clang=$1 ccache=$2
 shift 3
 export CCACHE_SLOPPINESS=pch_defines,time_macros
-# g++ doesn't give these warnings for the tests. Sanitizer builds compile them with g++.
+# clang gives these warnings where g++ gives none.
 exec "$ccache" "$clang" "$@" -Wno-unused-result -Wno-unused-value -Wno-sign-conversion -Wno-shadow -Wno-braced-scalar-init \
   -Wno-missing-field-initializers -Wno-deprecated-declarations -Wno-unknown-warning-option

@@ -13,8 +13,9 @@ class Uses;
 /// - rope of queries and keys, store_in_pages and attention_of_pages: cached_attention; the norms of
 ///   queries and keys before it, of one epsilon: rms_norm_pair;
 /// - silu(a) * b: silu_mul;
-/// - rms_norm, silu_mul of two halves or cached_attention before a linear, and an addition after
-///   it: linear with fused steps;
+/// - rms_norm and an addition of a residual after it: rms_norm_add;
+/// - rms_norm, silu_mul or gelu(a) * b of two halves, or cached_attention before a linear, and an
+///   addition after it: linear with fused steps;
 /// - the choice of experts from a router's logits: route_experts;
 /// - silu_mul of two halves before a grouped_linear: grouped_linear with this step;
 /// - the clamped SwiGLU of experts, with their biases: gate_experts;

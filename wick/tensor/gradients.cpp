@@ -148,6 +148,7 @@ const OpRule& rule_of(Op op, Part part) {
     case Part::paged:
     case Part::grouped:
     case Part::pair:
+    case Part::summed:
     case Part::routed:
     case Part::gated:
     case Part::combined:

@@ -28,8 +28,8 @@ const KernelFamily<SinkGradientArgs> kSinkGradient("sink_gradient", "sink_gradie
 enum class GradientTerms { exact, fast };
 constexpr std::array<std::string_view, 2> kernel_labels(GradientTerms) { return {"exact", "fast"}; }
 
-/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes. Only flash_*
-/// have kernels of width 256.
+/// Kernels on matrix units, and those for calls with a soft cap, a mask or slopes. Only
+/// flash_gradient.gpu has kernels of width 256.
 template <class... Keys>
 struct FlashKernels {
   KernelFamily<FlashGradientArgs, Keys..., OneOf<64, 128, 256>, DType> plain;

@@ -61,7 +61,7 @@ int64_t short_columns(const Reduction& reduction, const View& out, const ConstVi
   return reduction.n <= 8 ? 8 : kMost;
 }
 
-/// The operands of a norm for kernels of a few rows of f32. residual: null data: none.
+/// The operands of a norm for kernels of a few rows of f32. residual: none if its data is null.
 RmsNormTensor tensor_of(const RowPlan& plan, const NormOperands& x, const StridedIndex<2>& rows,
                         const auto& start, const ConstView& residual) {
   const auto at = [](const ConstView& view, int64_t offset) {
