@@ -10,8 +10,8 @@ class Uses;
 
 /// Replaces compositions of calls by fused calls that compute the same bits, and removes calls
 /// whose results aren't read. The patterns are:
-/// - rope of queries and keys, store_in_pages and attention_of_pages: cached_attention; the norms of
-///   queries and keys before it, of one epsilon: rms_norm_pair;
+/// - rope of queries and keys, store_in_pages and attention_of_pages: cached_attention; the
+///   norms of queries and keys before it, of one epsilon: rms_norm_pair;
 /// - silu(a) * b: silu_mul;
 /// - rms_norm and an addition of a residual after it: rms_norm_add;
 /// - rms_norm, silu_mul or gelu(a) * b of two halves, or cached_attention before a linear, and an

@@ -75,7 +75,8 @@ constexpr bool is_recurrence(Op op) {
 /// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
 /// describes, with the same bits as the separate ops. f32; with `each` alone, every dtype of
 /// linear. Class: that of linear. Errors: sizes don't fit; more than one of norm, silu_mul,
-/// gelu_mul and attention is set; x's rows aren't a multiple of `each`; the errors of cached_attention.
+/// gelu_mul and attention is set; x's rows aren't a multiple of `each`; the errors of
+/// cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
 /// The sequences that the rows of grouped_linear's x belong to. With f16 and bf16 weights on GPUs,
