@@ -39,13 +39,13 @@ def read_ms(path):
     return (time.perf_counter_ns() - started) / 1e6
 
 
-def wick_ms(options, path):
+def run_wick(options, path):
     child = harness.Child([options.wick, "generate", "-m", path, "-p", "a", "-n", 1, "--temp", 0, "--json", "--ctx", 512])
     found = child.json()
     return {"wick load": found["load_ms"], "wick start": child.wall_ms, "wick MB": child.checked_peak_bytes() / 1e6}
 
 
-def peer_ms(completion, path):
+def run_peer(completion, path):
     child = harness.Child([completion, "-m", path, "-p", "a", "-n", 1, "--temp", 0, "-c", 512, "--no-warmup",
                            "-no-cnv", "-fit", "off", "--no-display-prompt"])
     return {"llama.cpp start": child.wall_ms, "llama.cpp MB": child.checked_peak_bytes() / 1e6}
@@ -54,9 +54,9 @@ def peer_ms(completion, path):
 def measure(options, completion, path, cached):
     """Returns {what: [ms or MB of each round]}."""
     rounds = {}
-    steps = [lambda: {"read": read_ms(path)}, lambda: wick_ms(options, path)]
+    steps = [lambda: {"read": read_ms(path)}, lambda: run_wick(options, path)]
     if completion:
-        steps.append(lambda: peer_ms(completion, path))
+        steps.append(lambda: run_peer(completion, path))
     for _ in range(options.rounds):
         for step in steps:
             if not cached:

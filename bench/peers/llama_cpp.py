@@ -117,7 +117,7 @@ def build_tools(root, source, jobs, log):
     return build / "bin"
 
 
-def ensure_bench(name, options, jobs=None, tool="llama-bench"):
+def ensure_tool(name, options, jobs=None, tool="llama-bench"):
     """Builds a tool of llama.cpp with other CMake options than the native ones, in a folder of this name, and returns its path."""
     root = root_dir()
     root.mkdir(parents=True, exist_ok=True)
@@ -139,19 +139,19 @@ def ensure_bench(name, options, jobs=None, tool="llama-bench"):
 
 def ensure_cuda(architecture, jobs=None):
     """Builds llama-bench for NVIDIA GPUs of one architecture ("90a") and returns its path."""
-    return ensure_bench(f"cuda-{architecture}", ["-DGGML_CUDA=ON", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"], jobs)
+    return ensure_tool(f"cuda-{architecture}", ["-DGGML_CUDA=ON", f"-DCMAKE_CUDA_ARCHITECTURES={architecture}"], jobs)
 
 
 def ensure_avx2(jobs=None):
     """Builds llama-bench for processors with AVX2 and no AVX-512 and returns its path."""
-    return ensure_bench("avx2", ["-DGGML_NATIVE=OFF", "-DGGML_AVX2=ON", "-DGGML_FMA=ON", "-DGGML_F16C=ON", "-DGGML_BMI2=ON"], jobs)
+    return ensure_tool("avx2", ["-DGGML_NATIVE=OFF", "-DGGML_AVX2=ON", "-DGGML_FMA=ON", "-DGGML_F16C=ON", "-DGGML_BMI2=ON"], jobs)
 
 
 def ensure_without_amx(jobs=None, tool="llama-bench"):
     """Builds a tool natively but for AMX, and returns its path: virtual machines may announce AMX and end programs that
     use it."""
     flags = "-march=native -mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-    return ensure_bench("without-amx", ["-DGGML_NATIVE=OFF", f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], jobs, tool)
+    return ensure_tool("without-amx", ["-DGGML_NATIVE=OFF", f"-DCMAKE_C_FLAGS={flags}", f"-DCMAKE_CXX_FLAGS={flags}"], jobs, tool)
 
 
 def build_oracle(source, bin_dir, log):

@@ -299,6 +299,14 @@ void check_fast(DType dtype, DType cache) {
       run({3, 1, 130, 264, d, d, causal, key_major}, {.sinks = true});
     }
   }
+  for (const Target& target : targets()) {
+    auto* const gpus = dynamic_cast<gpu::GpuBackend*>(target.backend);
+    if (failed() || gpus == nullptr || !gpus->gpu().has(gpu::Feature::wgmma)) continue;
+    for (const int turned : {0, 1}) {
+      const std::string kernel = fmt::format("flash_wgmma_fast_256_{}_{}", name(cache), turned);
+      EXPECT_TRUE(gpus->gpu().has_used("flash_wgmma", kernel)) << kernel << " on " << target.name;
+    }
+  }
   run({1, 1, 260, 256, 64, 64, {.scale = 0.1f, .soft_cap = 5.0f}});
   run({1, 1, 200, 256, 64, 64, {.scale = -0.1f}});
   run({1, 1, 200, 256, 64, 64, {.scale = 0.0f}});

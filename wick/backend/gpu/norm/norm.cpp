@@ -164,9 +164,11 @@ void rms_norm(Gpu& gpu, const View& out, const ConstView& in, const ConstView& w
 
 bool rms_norm_add(Gpu& gpu, const NormOperands& x, const ConstView& residual, float eps) {
   const Layout& out = x.out.layout;
-  if (residual.dtype != DType::f32 || x.weight.dtype != DType::f32 || x.in.dtype != DType::f32 ||
-      residual.layout.strides() != out.strides()) {
+  if (residual.dtype != DType::f32 || x.weight.dtype != DType::f32 || x.in.dtype != DType::f32) {
     return false;
+  }
+  for (int d = 0; d < out.rank(); ++d) {
+    if (out.shape()[d] > 1 && residual.layout.stride(d) != out.stride(d)) return false;
   }
   if (out.elems() == 0 || launch_warps(gpu, {&x, 1}, eps, residual)) return true;
   const int dim = out.rank() - 1;

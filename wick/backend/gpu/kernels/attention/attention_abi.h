@@ -182,8 +182,8 @@ WICK_FN constexpr u32 flash_mma_bytes(u32 width, u32 terms, u32 wave, bool of_f1
   return chunk * 2 * kFlashKeys + (width > 128 && wave == 64 ? 0 : rows * query);
 }
 
-/// flash_wgmma_WIDTH_DTYPE_TURNED and flash_wgmma_fast_WIDTH_DTYPE_TURNED; TURNED is 1 if
-/// neighbouring keys are contiguous. The maps have dims for elements, keys, key heads, and
+/// flash_wgmma_TERMS_WIDTH_DTYPE_TURNED: TERMS is exact or fast; TURNED is 1 if neighbouring keys
+/// are contiguous. The maps have dims for elements, keys, key heads, and
 /// sequences or pages; that of the queries has elements, heads of a key head, queries, key heads
 /// and sequences. copied: 1 if the queries are copied by their map; they then are one term. `alone`
 /// of `flash` has no meaning.
@@ -192,7 +192,7 @@ struct WgmmaFlashArgs {
   CopyMap q, k, v;
   u32 copied;
 };
-/// flash_wgmma_bias_WIDTH_DTYPE_TURNED and flash_wgmma_bias_fast_WIDTH_DTYPE_TURNED.
+/// flash_wgmma_bias_TERMS_WIDTH_DTYPE_TURNED.
 struct BiasedWgmmaFlashArgs {
   WgmmaFlashArgs rows;
   ScoreBias bias;

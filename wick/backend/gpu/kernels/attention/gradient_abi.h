@@ -104,11 +104,11 @@ WICK_FN constexpr u32 mma_gradient_bytes(u32 width, bool only_sums) {
 
 /// Terms of 16 bits into which weights and the gradients of scores are split.
 inline constexpr u32 kExactTerms = 2, kFastTerms = 1;
-/// Bytes of shared memory: two held tiles, and two streamed ones with the sums of their rows, both
-/// twice up to 128 elements; and a word.
+/// Bytes of shared memory: two held tiles, and two streamed ones with the sums of their rows, the
+/// latter twice up to 128 elements.
 WICK_FN constexpr u32 flash_gradient_bytes(u32 width) {
   const u32 buffers = width > 128 ? 1 : 2, tile = flash_gradient_tile(width);
-  return 2 * kFlashGradientTile * width * 2 + buffers * tile * (2 * width * 2 + 16) + 16;
+  return 2 * kFlashGradientTile * width * 2 + buffers * tile * (2 * width * 2 + 16);
 }
 
 }  // namespace wick::gpu

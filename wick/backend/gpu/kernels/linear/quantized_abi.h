@@ -244,8 +244,8 @@ WICK_FN constexpr u32 wgmma_stages(u32 stage_bytes) {
 
 // ---- Quantisation of activations: quantize_activations.gpu ----
 
-/// quantize_rows_DTYPE, silu_mul_quantize_f32 and gelu_mul_quantize_f32. first_row: the row of `to` that the first row
-/// goes to.
+/// quantize_rows_DTYPE, silu_mul_quantize_f32 and gelu_mul_quantize_f32. first_row: the row of `to`
+/// that the first row goes to.
 struct QuantizeRowsArgs {
   Blocks to;
   const void* in;
