@@ -34,7 +34,8 @@ void check_bias(const Tensor& x, const Tensor& bias, int64_t n) {
 Tensor linear_any(const Tensor& x, WeightArg arg, MaybeTensor bias_arg, MaybeTensor norm, float eps,
                   bool silu_mul, MaybeTensor residual) {
   const nb::handle weight = arg.object;
-  FusedLinear fusion{norm.get(), eps, silu_mul, residual.get()};
+  FusedLinear fusion{
+      .norm = norm.get(), .eps = eps, .silu_mul = silu_mul, .residual = residual.get()};
   const bool is_fused = fusion.norm.defined() || silu_mul || fusion.residual.defined();
   const Tensor bias = bias_arg.get();
   const auto product = [&](const Weight& w) {
