@@ -85,7 +85,7 @@ struct ConvWeight {
 /// Attributes of linear: the steps that are fused before and after the gemm.
 struct LinearSteps {
   bool silu_mul = false;     ///< silu_mul of the halves of x [.., 2k] comes first
-  bool gelu_mul = false;     ///< gelu of the first half times the second comes first
+  bool gelu_mul = false;     ///< the same with gelu; only in graphs (graph/fuse.cpp)
   bool attention = false;    ///< x is the qkv of cached_attention, whose result goes into the gemm
   float eps = 0;             ///< epsilon of the fused rms_norm
   AttentionParams params{};  ///< parameters of the fused attention

@@ -29,7 +29,6 @@ struct FusedLinear {
   Tensor norm = {};       ///< [k] f32; if defined, rms_norm with this weight is applied to x first
   float eps = 0;          ///< epsilon of that rms_norm
   bool silu_mul = false;  ///< silu_mul of the halves of x [.., 2k] comes first
-  bool gelu_mul = false;  ///< gelu of the first half times the second comes first
   Tensor residual = {};   ///< [.., n]; if defined, it is added to the result
   /// If set, x is the qkv of cached_attention, whose result goes into the gemm. Must outlive the
   /// call.
@@ -74,9 +73,8 @@ constexpr bool is_recurrence(Op op) {
 
 /// Computes linear(rms_norm(x, norm, eps), weight) + residual, or the variants that FusedLinear
 /// describes, with the same bits as the separate ops. f32; with `each` alone, every dtype of
-/// linear. Class: that of linear. Errors: sizes don't fit; more than one of norm, silu_mul,
-/// gelu_mul and attention is set; x's rows aren't a multiple of `each`; the errors of
-/// cached_attention.
+/// linear. Class: that of linear. Errors: sizes don't fit; more than one of norm, silu_mul and
+/// attention is set; x's rows aren't a multiple of `each`; the errors of cached_attention.
 WICK_API Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion);
 
 /// The sequences that the rows of grouped_linear's x belong to. With f16 and bf16 weights on GPUs,

@@ -93,19 +93,18 @@ void check_steps(const OpCall& call, const Shape& out) {
   const Tensor &x = call.x(kLinearX), &norm = call.x(kLinearNorm),
                &residual = call.x(kLinearResidual);
   const auto& steps = call.get<LinearSteps>();
-  const int steps_before =
-      int{norm.defined()} + int{steps.silu_mul} + int{steps.gelu_mul} + int{steps.attention};
-  if (steps_before == 0 && !residual.defined()) return;
+  if (!norm.defined() && !steps.silu_mul && !steps.attention && !residual.defined()) return;
   const auto f32_here = [&](const Tensor& t) {
     return t.dtype() == DType::f32 && t.device() == x.device();
   };
+  const bool one_input = int{norm.defined()} + int{steps.silu_mul} + int{steps.attention} <= 1;
   const bool norm_fits =
       !norm.defined() || (f32_here(norm) && norm.rank() == 1 && norm.size(0) == x.size(-1));
   const bool residual_fits = !residual.defined() || (f32_here(residual) && residual.shape() == out);
-  if (x.dtype() == DType::f32 && steps_before <= 1 && norm_fits && residual_fits) return;
+  if (x.dtype() == DType::f32 && one_input && norm_fits && residual_fits) return;
   throw Error("linear", "operands of a fused product don't fit",
               fmt::format("x {}, norm {}, residual {}", x.str(), norm.str(), residual.str()),
-              "need f32, one of norm [k], silu_mul, gelu_mul and attention, and a residual of the "
+              "need f32, one of norm [k], silu_mul and attention, and a residual of the "
               "result's shape");
 }
 
@@ -252,10 +251,6 @@ Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear&
     const std::vector<Tensor> halves = x.chunk(2, -1);
     in = silu_mul(halves[0], halves[1]);
   }
-  if (fusion.gelu_mul) {
-    const std::vector<Tensor> halves = x.chunk(2, -1);
-    in = gelu(halves[0]) * halves[1];
-  }
   const Tensor out = apply(plain_call(in, weight, fusion.each));
   return fusion.residual.defined() ? out + fusion.residual : out;
 }
@@ -265,8 +260,7 @@ Tensor linear_in_steps(const Tensor& x, const Weight& weight, const FusedLinear&
 Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) {
   if (!weight.defined()) throw Error("linear", "undefined weight");
   if (!x.defined()) throw Error("linear", "undefined tensor");
-  const bool gated = fusion.silu_mul || fusion.gelu_mul;
-  const int64_t wide = gated ? 2 * weight.k() : weight.k();
+  const int64_t wide = fusion.silu_mul ? 2 * weight.k() : weight.k();
   const int64_t given = fusion.attention != nullptr ? attention_width(x, *fusion.attention)
                         : x.rank() < 1              ? -1
                                                     : x.shape().back();
@@ -289,18 +283,20 @@ Tensor linear(const Tensor& x, const Weight& weight, const FusedLinear& fusion) 
       (weight.needs_grad() && tape::enabled())) {
     return linear_in_steps(x, weight, fusion);
   }
-  const bool plain =
-      !fusion.norm.defined() && !gated && fusion.attention == nullptr && !fusion.residual.defined();
+  const bool plain = !fusion.norm.defined() && !fusion.silu_mul && fusion.attention == nullptr &&
+                     !fusion.residual.defined();
   if (plain) return apply(plain_call(x, weight, fusion.each));
   const AttentionStep none;
   const AttentionStep& step = fusion.attention != nullptr ? *fusion.attention : none;
-  return apply(
-      {.op = Op::linear,
-       .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin, &step.positions,
-                  &step.keys, &step.values, &step.tables, &step.sinks},
-       .attributes = LinearSteps{fusion.silu_mul, fusion.gelu_mul, fusion.attention != nullptr,
-                                 fusion.eps, step.params, fusion.each},
-       .weight = &weight});
+  return apply({.op = Op::linear,
+                .inputs = {&x, &fusion.norm, &fusion.residual, &step.cos, &step.sin,
+                           &step.positions, &step.keys, &step.values, &step.tables, &step.sinks},
+                .attributes = LinearSteps{.silu_mul = fusion.silu_mul,
+                                          .attention = fusion.attention != nullptr,
+                                          .eps = fusion.eps,
+                                          .params = step.params,
+                                          .each = fusion.each},
+                .weight = &weight});
 }
 
 Tensor quantize(const Tensor& x, DType dtype) {
